@@ -1,0 +1,155 @@
+"""Files of the store: reading at an offset, whole writes, locks, and what survives a power cut."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import weakref
+from collections import OrderedDict
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_OPEN_FILES = 32
+
+
+def read_at(descriptor: int, offset: int, size: int) -> bytes:
+    """At most `size` bytes from `offset`, fewer only where the file ends. Moves the file's position."""
+    os.lseek(descriptor, offset, os.SEEK_SET)
+    data = os.read(descriptor, size)
+    while len(data) < size and (more := os.read(descriptor, size - len(data))):
+        data += more
+    return data
+
+
+def open_to_read(path: Path) -> int:
+    """A descriptor of the file; raises OSError."""
+    return os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+
+
+class OpenFiles:
+    """Recently read files, kept open. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._descriptors: OrderedDict[Path, int] = OrderedDict()
+        weakref.finalize(self, _close_all, self._descriptors)
+
+    def read(self, path: Path, offset: int, size: int) -> bytes:
+        """At most `size` bytes from `offset` of the file; raises OSError."""
+        with self._lock:
+            descriptor = self._descriptors.get(path)
+            if descriptor is None:
+                descriptor = self._descriptors[path] = open_to_read(path)
+                if len(self._descriptors) > _OPEN_FILES:
+                    os.close(self._descriptors.popitem(last=False)[1])
+            else:
+                self._descriptors.move_to_end(path)
+            return read_at(descriptor, offset, size)
+
+    def forget(self, path: Path) -> None:
+        """Close a file that is about to be moved or removed."""
+        with self._lock:
+            descriptor = self._descriptors.pop(path, None)
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def close(self) -> None:
+        """Close them all."""
+        with self._lock:
+            _close_all(self._descriptors)
+
+
+def _close_all(descriptors: OrderedDict[Path, int]) -> None:
+    while descriptors:
+        os.close(descriptors.popitem()[1])
+
+
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
+    """Write every byte; raises OSError."""
+    written = os.write(descriptor, data)
+    if written < len(data):
+        rest = memoryview(data)[written:]
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename in the folder outlast a power cut, where the platform knows how."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some network file systems cannot
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class FileLock:
+    """An advisory lock on a file of its own, held as long as this process lives or until `release`.
+
+    The operating system drops it with the process, so a lock that can be taken belongs to nobody alive.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor = -1
+
+    def create(self) -> None:
+        """Make the file, which must not exist, and hold it; raises OSError."""
+        self._descriptor = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+        if not _lock(self._descriptor):  # someone who tidies up saw it in the moment before
+            os.close(self._descriptor)
+            self._descriptor = -1
+            raise FileExistsError(f"{self._path} is in use")
+
+    def take(self) -> bool:
+        """Hold an existing file's lock unless someone else does, or the file has gone."""
+        try:
+            descriptor = os.open(self._path, os.O_RDWR)
+        except (FileNotFoundError, PermissionError):
+            return False
+        if not _lock(descriptor) or not self._path.exists():
+            os.close(descriptor)
+            return False
+        self._descriptor = descriptor
+        return True
+
+    def release(self) -> None:
+        """Let go; the file stays."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def remove(self) -> None:
+        """Let go and remove the file."""
+        if sys.platform == "win32":
+            self.release()  # an open file cannot be removed there
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
+        self.release()
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(descriptor: int) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True

@@ -1,0 +1,322 @@
+"""The pack codec: bytes in, bytes out; opens no file.
+
+A pack is ``GDSP``, a version byte (1), records, a footer, a trailer. Numbers are little-endian.
+
+Record::
+
+    4   magic "GDSR"
+    1   kind            1 CHUNKS            each member is a chunk (or a small file: the same thing)
+                        2 MANIFESTS         each member is a file's id, its bytes the file's manifest
+                        3 MANIFEST_OBJECTS  each member is a file's id, its bytes the ids (32 bytes each) of chunks
+                                            which, one after the other, are the file's manifest
+    1   encoding        0 RAW        the payload is the members' bytes, one after the other
+                        1 ZSTD       those bytes as one zstd frame that states its content size
+                        2 ZSTD_DICT  the same, with the chunk `base` as raw-content dictionary
+                        3 PATCH      see below
+    4   number of members
+    4   raw size        of all members' bytes together: at most 256 MiB
+    4   stored size     of the payload
+    32  base            id of the chunk that the encoding needs; zeros for RAW and ZSTD
+    4   payload CRC     CRC-32 of the payload; 0 for CHUNKS, whose ids check it
+    4   header CRC      CRC-32 of the 54 bytes above and the members
+    36  for each member: its id (32), its size (4, above 0)
+    …   payload
+
+PATCH payload (one member; its base is a chunk in pages of 4 KiB)::
+
+    2   number of operations
+    5   for each: 1 operation, 2 number of pages, 2 first page in the base
+        0 same:  pages at this very place in the base (first page: 0)
+        1 from:  pages that stand at `first page` in the base
+        2 fresh: the next pages of the zstd frame (first page: 0)
+    …   one zstd frame holding all fresh pages, with the base as raw-content dictionary; absent where none is fresh
+
+The pages so put together, cut to the member's size, are its bytes. This version neither writes nor reads patches.
+
+Footer: ``GDSF``, number of records (u32), then each record's header and members again; records follow each other
+without gaps from byte 5 on, so their lengths give their places. Trailer: size of the footer (u32), its CRC-32,
+``GDSE``. One read of a pack's end is thus its whole table of contents, and a pack cut short is read by `scan`. A pack's
+id is the SHA-256 of the whole file.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
+
+from gds_lfs.content.hashing import OID_SIZE, Oid, oid_of
+from gds_lfs.errors import CorruptObjectError, GitDatasetsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+
+CHUNKS, MANIFESTS, MANIFEST_OBJECTS = 1, 2, 3
+RAW, ZSTD, ZSTD_DICT, PATCH = 0, 1, 2, 3
+
+PACK_HEADER = b"GDSP\x01"
+TRAILER_SIZE = 12
+MAX_RAW = 256 * 1024 * 1024
+NO_BASE = bytes(OID_SIZE)
+
+_FIXED = struct.Struct("<4sBBIII32sI")
+_CRC = struct.Struct("<I")
+_MEMBER = struct.Struct("<32sI")
+_FOOTER = struct.Struct("<4sI")
+_TRAILER = struct.Struct("<II4s")
+_HEADER_SIZE = _FIXED.size + _CRC.size
+_NEWER = "was written by a newer git-datasets: update git-datasets to read it"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a record says before its payload."""
+
+    kind: int
+    encoding: int
+    members: tuple[tuple[Oid, int], ...]
+    raw_size: int
+    stored_size: int
+    base: Oid
+    payload_crc: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the header with its members."""
+        return _HEADER_SIZE + len(self.members) * _MEMBER.size
+
+    @property
+    def record_size(self) -> int:
+        """Bytes of the whole record."""
+        return self.size + self.stored_size
+
+    def encode(self) -> bytes:
+        """The header and the members as they stand before the payload and in the footer."""
+        fixed = _FIXED.pack(
+            b"GDSR",
+            self.kind,
+            self.encoding,
+            len(self.members),
+            self.raw_size,
+            self.stored_size,
+            self.base,
+            self.payload_crc,
+        )
+        pack = _MEMBER.pack
+        members = b"".join([pack(oid, size) for oid, size in self.members])
+        return fixed + _CRC.pack(crc32(members, crc32(fixed))) + members
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A header and the payload as stored."""
+
+    header: Header
+    payload: bytes
+
+
+class Entry(NamedTuple):
+    """Where a record begins in a pack, and its header."""
+
+    offset: int
+    header: Header
+
+
+def make_record(kind: int, items: Sequence[tuple[Oid, bytes]]) -> Record:
+    """A record of `items` (id and bytes), compressed where that saves at least 3 %."""
+    raw = items[0][1] if len(items) == 1 else b"".join([data for _, data in items])
+    encoding, payload = RAW, raw
+    if _may_shrink(raw):
+        compressed = _zstd().compressor.compress(raw)
+        if len(compressed) <= len(raw) * 0.97:
+            encoding, payload = ZSTD, compressed
+    crc = 0 if kind == CHUNKS else crc32(payload)
+    members = tuple([(oid, len(data)) for oid, data in items])
+    return Record(Header(kind, encoding, members, len(raw), len(payload), NO_BASE, crc), payload)
+
+
+def encode_record(record: Record) -> bytes:
+    """The record's bytes in a pack."""
+    return record.header.encode() + record.payload
+
+
+def header_size(data: bytes | memoryview) -> int:
+    """How long the header that `data` begins with is, members included. Raises CorruptObjectError for no header."""
+    if len(data) < _HEADER_SIZE or bytes(data[:4]) != b"GDSR":
+        raise CorruptObjectError("not the beginning of a pack record")
+    count: int = _FIXED.unpack_from(data)[3]
+    return _HEADER_SIZE + count * _MEMBER.size
+
+
+def decode_header(data: bytes | memoryview) -> Header:
+    """Read the header that `data` begins with; CorruptObjectError where it is damaged or cut short."""
+    size = header_size(data)
+    if len(data) < size:
+        raise CorruptObjectError("a pack record's header is cut short")
+    _, kind, encoding, _, raw_size, stored_size, base, payload_crc = _FIXED.unpack_from(data)
+    members = memoryview(data)[_HEADER_SIZE:size]
+    if crc32(members, crc32(memoryview(data)[: _FIXED.size])) != _CRC.unpack_from(data, _FIXED.size)[0]:
+        raise CorruptObjectError("a pack record's header is damaged")
+    header = Header(kind, encoding, tuple(_MEMBER.iter_unpack(members)), raw_size, stored_size, base, payload_crc)
+    if not header.members or sum(n for _, n in header.members) != raw_size or not all(n for _, n in header.members):
+        raise CorruptObjectError("a pack record's members do not add up to its size")
+    return header
+
+
+def decode_record(data: bytes) -> Record:
+    """Read exactly one record. The payload is checked by `raw_bytes` and `unpack`, not here."""
+    header = decode_header(data)
+    if len(data) != header.record_size:
+        raise CorruptObjectError("a pack record is cut short")
+    return Record(header, data[header.size :])
+
+
+def raw_bytes(record: Record, base_lookup: Callable[[Oid], bytes]) -> bytes:
+    """The members' bytes, one after the other; a chunk's id is not checked yet, a manifest's CRC is.
+
+    `base_lookup` gives the bytes of a chunk by id. Raises CorruptObjectError, GitDatasetsError for what only a newer
+    version knows, and what `base_lookup` raises.
+    """
+    header, payload = record.header, record.payload
+    first = header.members[0][0]
+    if header.kind not in (CHUNKS, MANIFESTS, MANIFEST_OBJECTS) or header.encoding not in (RAW, ZSTD, ZSTD_DICT):
+        raise GitDatasetsError(f"object {first.hex()} {_NEWER}")
+    if header.raw_size > MAX_RAW or len(payload) != header.stored_size:
+        raise CorruptObjectError(f"the record of object {first.hex()} has an impossible size", first)
+    if header.kind != CHUNKS and crc32(payload) != header.payload_crc:
+        raise CorruptObjectError(f"the manifest of {first.hex()} is damaged", first)
+    if header.encoding != RAW:
+        payload = _decompress(record, base_lookup(header.base) if header.encoding == ZSTD_DICT else None)
+    if len(payload) != header.raw_size:
+        raise CorruptObjectError(f"the record of object {first.hex()} is damaged", first)
+    return payload
+
+
+def unpack(record: Record, base_lookup: Callable[[Oid], bytes]) -> list[tuple[Oid, bytes]]:
+    """The members, each with its bytes, all checked. Raises what `raw_bytes` does."""
+    items = list(members(record.header, raw_bytes(record, base_lookup)))
+    if record.header.kind == CHUNKS:
+        for oid, data in items:
+            if oid_of(data) != oid:
+                raise CorruptObjectError(f"chunk {oid.hex()} is damaged", oid)
+    return items
+
+
+def members(header: Header, raw: bytes) -> Iterator[tuple[Oid, bytes]]:
+    """The members, each with its bytes, cut out of `raw_bytes`."""
+    offset = 0
+    for oid, size in header.members:
+        yield oid, raw[offset : offset + size]
+        offset += size
+
+
+def encode_footer(headers: Iterable[bytes]) -> bytes:
+    """The footer and the trailer of a pack whose records have these encoded headers."""
+    parts = list(headers)
+    footer = b"".join([_FOOTER.pack(b"GDSF", len(parts)), *parts])
+    return footer + _TRAILER.pack(len(footer), crc32(footer), b"GDSE")
+
+
+def footer_size(tail: bytes) -> int:
+    """From a pack's last bytes (12 at least), the size of its footer and trailer together."""
+    if len(tail) < TRAILER_SIZE or tail[-4:] != b"GDSE":
+        raise CorruptObjectError("not a sealed pack: it has no trailer")
+    size: int = _TRAILER.unpack(tail[-TRAILER_SIZE:])[0]
+    return size + TRAILER_SIZE
+
+
+def decode_footer(data: bytes) -> list[Entry]:
+    """Read a pack's last `footer_size` bytes; raises CorruptObjectError where they are damaged."""
+    if len(data) != footer_size(data) or len(data) < _FOOTER.size + TRAILER_SIZE:
+        raise CorruptObjectError("a pack's footer is cut short")
+    _, crc, _ = _TRAILER.unpack(data[-TRAILER_SIZE:])
+    footer = memoryview(data)[:-TRAILER_SIZE]
+    magic, count = _FOOTER.unpack_from(footer)
+    if magic != b"GDSF" or crc32(footer) != crc:
+        raise CorruptObjectError("a pack's footer is damaged")
+    entries = []
+    position, offset = _FOOTER.size, len(PACK_HEADER)
+    for _ in range(count):
+        header = decode_header(footer[position:])
+        entries.append(Entry(offset, header))
+        position += header.size
+        offset += header.record_size
+    if position != len(footer):
+        raise CorruptObjectError("a pack's footer holds more than its records")
+    return entries
+
+
+def scan(read_at: Callable[[int, int], bytes], end: int, start: int = 0) -> Iterator[Entry]:
+    """The complete records between `start` (0: the pack's beginning) and `end`, up to the first that is not whole.
+
+    `read_at(offset, size)` gives at most `size` bytes. Payloads are not read, let alone checked.
+    """
+    if start == 0:
+        if read_at(0, len(PACK_HEADER)) != PACK_HEADER:
+            return
+        start = len(PACK_HEADER)
+    while start < end:
+        try:
+            data = read_at(start, 4096)
+            size = header_size(data)
+            if size > end - start:
+                return
+            header = decode_header(data if size <= len(data) else read_at(start, size))
+        except CorruptObjectError:
+            return
+        if start + header.record_size > end:
+            return
+        yield Entry(start, header)
+        start += header.record_size
+
+
+class _Zstd(threading.local):
+    """A compressor and a decompressor for each thread: making one costs more than using it on a small file."""
+
+    def __init__(self) -> None:
+        import zstandard
+
+        self.compressor = zstandard.ZstdCompressor(level=3)
+        self.sampler = zstandard.ZstdCompressor(level=1)
+        self.decompressor = zstandard.ZstdDecompressor()
+
+
+_zstd_state: _Zstd | None = None
+
+
+def _zstd() -> _Zstd:
+    global _zstd_state  # noqa: PLW0603
+    if _zstd_state is None:
+        _zstd_state = _Zstd()
+    return _zstd_state
+
+
+_SAMPLE, _SAMPLES = 1024, 16
+
+
+def _may_shrink(raw: bytes) -> bool:
+    """False where a sample of a large payload hardly shrinks: a fifth of the cost of trying it all."""
+    if len(raw) < 16 * _SAMPLE * _SAMPLES:
+        return True
+    step = len(raw) // _SAMPLES
+    sample = b"".join([raw[at : at + _SAMPLE] for at in range(0, step * _SAMPLES, step)])
+    return len(_zstd().sampler.compress(sample)) <= len(sample) * 0.99
+
+
+def _decompress(record: Record, base: bytes | None) -> bytes:
+    import zstandard
+
+    header, payload = record.header, record.payload
+    first = header.members[0][0]
+    try:
+        if zstandard.frame_content_size(payload) != header.raw_size:  # also keeps it from filling the memory
+            raise CorruptObjectError(f"the record of object {first.hex()} is damaged", first)
+        if base is None:
+            return _zstd().decompressor.decompress(payload)
+        dictionary = zstandard.ZstdCompressionDict(base, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+        return zstandard.ZstdDecompressor(dict_data=dictionary).decompress(payload)
+    except zstandard.ZstdError as error:
+        raise CorruptObjectError(f"the record of object {first.hex()} is damaged", first) from error

@@ -1,0 +1,174 @@
+"""Packs that are being written, or were when their writer died.
+
+`tmp/<name>.lock` is made first and locked as long as the writer lives; `tmp/<name>.pack` grows by whole records. A
+sealed pack moves to its place before the lock file goes, so a lock without a pack means that the catalog may lack a
+pack, and a lock that can be taken means that nobody will finish what it guards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gds_lfs.errors import StoreWriteError
+from gds_lfs.store import pack
+from gds_lfs.store.catalog import Place
+from gds_lfs.store.files import FileLock, sync_folder, write_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from gds_lfs.content.hashing import Oid
+    from gds_lfs.store.files import OpenFiles
+
+
+class TempPack:
+    """A pack that this process writes. Every method raises StoreWriteError where the disk does not take it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.entries: list[pack.Entry] = []
+        self.size = len(pack.PACK_HEADER)
+        self._headers: list[bytes] = []
+        self._digest = hashlib.sha256(pack.PACK_HEADER)
+        self._folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock, self._path = _claim(folder)
+            flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0)
+            self._descriptor = os.open(self._path, flags, 0o666)
+            write_all(self._descriptor, pack.PACK_HEADER)
+        except OSError as error:
+            raise _write_error(folder, error) from error
+
+    def append(self, record: pack.Record) -> None:
+        """Write a record whole; a part of one is taken back."""
+        header = record.header.encode()
+        data = header + record.payload
+        try:
+            write_all(self._descriptor, data)
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, self.size)
+                os.lseek(self._descriptor, self.size, os.SEEK_SET)
+            raise _write_error(self._path, error) from error
+        self._digest.update(data)
+        self.entries.append(pack.Entry(self.size, record.header))
+        self._headers.append(header)
+        self.size += len(data)
+
+    def seal(self, packs: Path, sealed: Callable[[Path, Sequence[pack.Entry]], None]) -> Path:
+        """Complete the pack and move it under `packs`; `sealed` is told before the lock goes."""
+        try:
+            footer = pack.encode_footer(self._headers)
+            write_all(self._descriptor, footer)
+            self._digest.update(footer)
+            name = self._digest.hexdigest()
+            os.fsync(self._descriptor)
+            self._path.chmod(os.fstat(self._descriptor).st_mode & ~0o222)
+            self._close()
+            target = packs / name[:2] / f"{name}.pack"
+            _move(self._path, target, packs)
+        except OSError as error:
+            self.abandon()
+            raise _write_error(self._path, error) from error
+        try:
+            sealed(target, self.entries)
+        except BaseException:
+            self._lock.release()  # it stays, and says that the catalog lacks a pack
+            raise
+        self._lock.remove()
+        return target
+
+    def abandon(self) -> None:
+        """Leave what is written to whoever recovers it."""
+        self._close()
+        self._lock.release()
+
+    def _close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class TempPacks:
+    """What is in the temporary packs of all processes, as far as complete records go."""
+
+    def __init__(self, folder: Path, files: OpenFiles) -> None:
+        self._folder = folder
+        self._files = files
+        self._scanned: dict[Path, int] = {}
+        self._places: dict[tuple[int, Oid], Place] = {}
+
+    def refresh(self) -> bool:
+        """Read what has been added; whether a pack may have been sealed that the catalog lacks."""
+        names = _listing(self._folder)
+        present = {self._folder / name for name in names if name.endswith(".pack")}
+        gone = self._scanned.keys() - present
+        if gone:
+            self._places = {key: place for key, place in self._places.items() if place.path not in gone}
+        for path in gone:
+            del self._scanned[path]
+            self._files.forget(path)
+        for path in present:
+            with suppress(FileNotFoundError):
+                self._scan(path)
+        return any(name.endswith(".lock") and f"{name[:-5]}.pack" not in names for name in names)
+
+    def locate(self, kind: int, ids: Iterable[Oid]) -> dict[Oid, Place]:
+        """The places of those `ids` that `refresh` has seen."""
+        return {oid: self._places[kind, oid] for oid in ids if (kind, oid) in self._places}
+
+    def _scan(self, path: Path) -> None:
+        end = path.stat().st_size
+        start = self._scanned.get(path, 0)
+        for offset, header in pack.scan(partial(self._files.read, path), end, start):
+            start = offset + header.record_size
+            for oid, size in header.members:
+                self._places[header.kind, oid] = Place(path, offset, header.record_size, size)
+        self._scanned[path] = start
+
+
+def abandoned(folder: Path) -> Iterator[tuple[Path, FileLock]]:
+    """The temporary packs that nobody alive writes, each with its lock, which the caller now holds.
+
+    The pack may not exist: its writer then died between moving it to its place and telling the catalog.
+    """
+    for name in _listing(folder):
+        if name.endswith(".lock"):
+            lock = FileLock(folder / name)
+            if lock.take():
+                yield folder / f"{name[:-5]}.pack", lock
+
+
+def _listing(folder: Path) -> set[str]:
+    try:
+        return set(os.listdir(folder))
+    except FileNotFoundError:
+        return set()
+
+
+def _claim(folder: Path) -> tuple[FileLock, Path]:
+    while True:
+        name = os.urandom(8).hex()
+        lock = FileLock(folder / f"{name}.lock")
+        with suppress(FileExistsError):
+            lock.create()
+            return lock, folder / f"{name}.pack"
+
+
+def _move(path: Path, target: Path, packs: Path) -> None:
+    """Rename, durably. A pack of the same name is the same pack."""
+    if not target.parent.is_dir():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        sync_folder(packs)
+        sync_folder(packs.parent)
+    os.replace(path, target)
+    sync_folder(target.parent)
+
+
+def _write_error(path: Path, error: OSError) -> StoreWriteError:
+    return StoreWriteError(f"cannot write {path}: {error.strerror or error}")
