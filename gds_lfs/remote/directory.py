@@ -1,0 +1,247 @@
+"""A remote that is a folder: a disk, a network mount, a synchronised directory.
+
+Every object is written to `tmp/` inside the folder, flushed to the disk and renamed to its name, so nobody
+ever sees part of one. The folder itself is made by the first push; its parent must exist, because a missing
+parent usually means a drive that is not mounted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import time
+from typing import TYPE_CHECKING
+
+from gds_lfs.errors import RemoteError
+from gds_lfs.remote.base import Entry, NoSuchKeyError, ShortBodyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from gds_lfs.remote.base import Source
+
+__all__ = ["DirectoryRemote"]
+
+#: What a killed push left in `tmp/` is removed when it is this old (seconds); no pack takes as long.
+LEFTOVER_AGE = 2 * 24 * 3600
+
+_COPY_SIZE = 1 << 20
+_TEMPORARY = "tmp/"
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_DENIED = {errno.EACCES, errno.EPERM}
+
+
+class DirectoryRemote:
+    """Objects as files below a folder."""
+
+    parallel = 4
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.url = str(root)
+        self._swept = False
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r})"
+
+    def create(self) -> None:
+        """Make the folder, but not its parents."""
+        try:
+            self.root.mkdir(exist_ok=True)
+        except FileNotFoundError as error:
+            raise RemoteError(
+                f"{self.url}: {self.root.parent} does not exist; is the drive mounted? "
+                "If the place is right, create that folder."
+            ) from error
+        except FileExistsError as error:
+            raise RemoteError(f"{self.url} is a file; a dataset remote must be a folder.") from error
+        except OSError as error:
+            raise self._failure(error, "create the folder") from error
+
+    def put(self, key: str, source: Source) -> None:
+        """Copy, flush, rename."""
+        target = self._path(key)
+        try:
+            if _size(target) == _source_size(source):
+                return
+            self._sweep()
+            temporary = self._temporary()
+            try:
+                self._write(temporary, source)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                self._rename(temporary, target, _source_size(source))
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    temporary.unlink()
+                raise
+        except OSError as error:
+            raise self._failure(error, f"write {key}") from error
+
+    def get(self, key: str) -> bytes:
+        """The file's bytes."""
+        try:
+            return self._path(key).read_bytes()
+        except FileNotFoundError as error:
+            raise self._absent(key) from error
+        except OSError as error:
+            raise self._failure(error, f"read {key}") from error
+
+    def get_range(self, key: str, offset: int, length: int) -> bytes:
+        """Part of the file's bytes."""
+        try:
+            with self._path(key).open("rb", buffering=0) as file:
+                file.seek(offset)
+                data = _read_exactly(file, length)
+        except FileNotFoundError as error:
+            raise self._absent(key) from error
+        except OSError as error:
+            raise self._failure(error, f"read {key}") from error
+        if len(data) < length:
+            raise ShortBodyError(
+                f"{self.url}: {key} is cut short: it ends at {offset + len(data)}, not at {offset + length}."
+            )
+        return data
+
+    def list(self, prefix: str) -> Iterator[Entry]:
+        """Walk the part of the folder that can hold such keys."""
+        folder = prefix.rpartition("/")[0]
+        try:
+            if not self.root.is_dir():
+                raise self._not_there()
+            for entry in _walk(self.root / folder, folder + "/" if folder else ""):
+                if entry.key.startswith(prefix) and not entry.key.startswith(_TEMPORARY):
+                    yield entry
+        except OSError as error:
+            raise self._failure(error, f"list {prefix}") from error
+
+    def size(self, key: str) -> int | None:
+        """The file's size."""
+        try:
+            return _size(self._path(key))
+        except OSError as error:
+            raise self._failure(error, f"look at {key}") from error
+
+    def delete(self, key: str) -> None:
+        """Remove the file."""
+        try:
+            self._path(key).unlink(missing_ok=True)
+        except OSError as error:
+            raise self._failure(error, f"delete {key}") from error
+
+    def _path(self, key: str) -> Path:
+        return self.root.joinpath(*key.split("/"))
+
+    def _temporary(self) -> Path:
+        folder = self._path(_TEMPORARY)
+        folder.mkdir(exist_ok=True)
+        return folder / os.urandom(16).hex()
+
+    def _write(self, path: Path, source: Source) -> None:
+        # Not mkstemp: its mode 0600 would shut the colleagues out of a shared folder, whatever the umask.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        with open(descriptor, "wb", buffering=0) as file:  # a descriptor, not a path
+            if isinstance(source, bytes):
+                _write_all(file, source)
+            else:
+                source.seek(0)
+                while piece := source.read(_COPY_SIZE):
+                    _write_all(file, piece)
+            os.fsync(file.fileno())
+
+    def _rename(self, temporary: Path, target: Path, size: int) -> None:
+        try:
+            temporary.replace(target)
+        except PermissionError:
+            # Windows refuses to replace a file that someone reads; it is the same object if it is as long.
+            if _size(target) != size:
+                raise
+            temporary.unlink()
+        _sync_folder(target.parent)
+
+    def _sweep(self) -> None:
+        if self._swept:
+            return
+        self._swept = True
+        oldest = time.time() - LEFTOVER_AGE
+        with contextlib.suppress(OSError), os.scandir(self._path(_TEMPORARY)) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    if entry.stat(follow_symlinks=False).st_mtime < oldest:
+                        os.unlink(entry.path)
+
+    def _absent(self, key: str) -> RemoteError:
+        there = os.path.isdir(self.root)  # unlike Path.is_dir, it never raises
+        return NoSuchKeyError(f"{self.url} has no {key}.") if there else self._not_there()
+
+    def _not_there(self) -> RemoteError:
+        return RemoteError(f"{self.url} is not there: is the drive mounted, was anything pushed to it?")
+
+    def _failure(self, error: OSError, doing: str) -> RemoteError:
+        if error.errno in _FULL:
+            return RemoteError(f"{self.url}: cannot {doing}: the disk or quota there is full.")
+        if error.errno in _DENIED:
+            return RemoteError(f"{self.url}: no permission to {doing}.")
+        if error.errno == errno.EROFS:
+            return RemoteError(f"{self.url}: cannot {doing}: it is mounted read-only.")
+        if isinstance(error, FileNotFoundError) and not os.path.isdir(self.root):
+            return self._not_there()
+        return RemoteError(f"{self.url}: cannot {doing}: {error.strerror or error}.")
+
+
+def _walk(folder: Path, prefix: str) -> Iterator[Entry]:
+    try:
+        entries = os.scandir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    with entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _walk(folder / entry.name, f"{prefix}{entry.name}/")
+                continue
+            # A file that somebody deletes while we walk is simply not listed.
+            with contextlib.suppress(FileNotFoundError):
+                yield Entry(prefix + entry.name, entry.stat().st_size)
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _source_size(source: Source) -> int:
+    if isinstance(source, bytes):
+        return len(source)
+    return source.seek(0, os.SEEK_END)
+
+
+def _write_all(file: BinaryIO, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) :]
+
+
+def _read_exactly(file: BinaryIO, length: int) -> bytes:
+    data = file.read(length)
+    if len(data) == length:
+        return data
+    pieces = [data]
+    left = length - len(data)
+    while left and pieces[-1]:
+        pieces.append(file.read(left))
+        left -= len(pieces[-1])
+    return b"".join(pieces)
+
+
+def _sync_folder(folder: Path) -> None:
+    # Not every system can open or flush a folder; the rename is atomic without it.
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,267 @@
+"""Packs on their way to a remote: local records checked, cut to what may leave the machine, put into pack
+files.
+
+A local record goes as it is when all its members are wanted. Otherwise, and where it is small, the wanted
+members are gathered with their neighbours into new frames. Nothing else that happens to share a frame with
+them is sent. The same records in the same order give the same packs, so that an upload that was interrupted
+finds those it already sent under the same names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from typing import TYPE_CHECKING, NamedTuple
+
+from gds_lfs.errors import CorruptObjectError, MissingObjectError, StoreWriteError
+from gds_lfs.remote.shard import Item, Place
+from gds_lfs.store.pack import (
+    CHUNKS,
+    MANIFESTS,
+    NO_BASE,
+    PACK_HEADER,
+    encode_footer,
+    make_record,
+    unpack,
+)
+from gds_lfs.transfer.queue import ordered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from gds_lfs.content.hashing import Oid
+    from gds_lfs.content.manifest import Manifest
+    from gds_lfs.store.catalog import Place as LocalPlace
+    from gds_lfs.store.local import LocalStore
+    from gds_lfs.store.pack import Header, Record
+
+__all__ = ["PackFile", "cut_chunks", "cut_manifests", "fill_packs"]
+
+#: Raw bytes that are gathered into one new frame.
+FRAME_SIZE = 1 << 20
+FRAME_MEMBERS = 2048
+#: A record with fewer raw bytes than this is gathered with others instead of going as it is.
+SMALL_RECORD = 256 * 1024
+#: A pack that has reached this size is closed; it may be larger by one record.
+PACK_SIZE = 32 << 20
+
+
+class PackFile:
+    """A pack being written to a nameless file: a killed process leaves nothing behind.
+
+    What writes raises StoreWriteError where the disk does not take it.
+    """
+
+    def __init__(self, scratch: Path) -> None:
+        self._scratch = scratch
+        try:
+            self._file = tempfile.TemporaryFile(dir=scratch, buffering=0)  # noqa: SIM115  # `close` closes it
+        except OSError as error:
+            raise self._failure(error) from error
+        self._hash = hashlib.sha256()
+        self._headers: list[bytes] = []
+        self._records: list[tuple[Header, int]] = []
+        self.size = 0
+        self._write(PACK_HEADER)
+
+    def add(self, record: Record) -> None:
+        """Append one record."""
+        header = record.header.encode()
+        self._records.append((record.header, self.size))
+        self._headers.append(header)
+        self._write(header)
+        self._write(record.payload)
+
+    def seal(self) -> None:
+        """Write the footer; the pack has its id from now on."""
+        self._write(encode_footer(self._headers))
+        self.id = self._hash.digest()
+        self.raw_size = sum(header.raw_size for header, _ in self._records if header.kind == CHUNKS)
+
+    def items(self) -> list[Item]:
+        """What the sealed pack holds, for the index."""
+        return [
+            Item(header.kind, oid, place)
+            for header, offset in self._records
+            for place in [self._place(header, offset)]
+            for oid, _ in header.members
+        ]
+
+    @property
+    def file(self) -> BinaryIO:
+        """The open file."""
+        return self._file
+
+    def close(self) -> None:
+        """Give up the file and the list of its records."""
+        self._file.close()
+        self._headers.clear()
+        self._records.clear()
+
+    def _place(self, header: Header, offset: int) -> Place:
+        return Place(self.id, offset, header.record_size, header.base if header.base != NO_BASE else b"")
+
+    def _write(self, data: bytes) -> None:
+        self._hash.update(data)
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[self._file.write(view) :]
+        except OSError as error:
+            raise self._failure(error) from error
+        self.size += len(data)
+
+    def _failure(self, error: OSError) -> StoreWriteError:
+        return StoreWriteError(
+            f"cannot put a pack together in {self._scratch}: {error.strerror or error}. "
+            "Make room there, then push again."
+        )
+
+
+class _Frame:
+    """Members on their way into one new record."""
+
+    def __init__(self, kind: int) -> None:
+        self._kind = kind
+        self._items: list[tuple[Oid, bytes]] = []
+        self._size = 0
+
+    def add(self, items: Iterable[tuple[Oid, bytes]]) -> Iterator[Record]:
+        """Take members in; gives the records that are full."""
+        for oid, data in items:
+            if self._size + len(data) > FRAME_SIZE or len(self._items) >= FRAME_MEMBERS:
+                yield from self.flush()
+            self._items.append((oid, data))
+            self._size += len(data)
+
+    def flush(self) -> Iterator[Record]:
+        """The record of what is left, if anything is."""
+        if self._items:
+            yield make_record(self._kind, self._items)
+            self._items, self._size = [], 0
+
+
+def cut_chunks(store: LocalStore, places: Mapping[Oid, LocalPlace], is_base: Callable[[Oid], bool]) -> Iterator[Record]:
+    """Records that hold just the chunks of `places`, each once, roughly in that order; all of them checked.
+
+    `is_base` tells whether the remote has a chunk in a form that needs no base itself. Raises CorruptObjectError,
+    and MissingObjectError where a chunk has gone meanwhile.
+    """
+    needed = set(places)
+    sent: set[Oid] = set()
+    plain: set[Oid] = set()
+    frame = _Frame(CHUNKS)
+    for found in _read_all(store, places):
+        if isinstance(found, _Damaged):
+            store.set_aside(found.place)
+            raise found.error
+        record, items = found
+        members = {oid for oid, _ in record.header.members}
+        wanted = (members & needed) - sent
+        whole = wanted == members and _goes_as_it_is(record.header, plain, is_base)
+        if whole:
+            yield record
+        else:
+            yield from frame.add(item for item in items if item[0] in wanted)
+        if not whole or record.header.base == NO_BASE:
+            plain.update(wanted)
+        sent.update(wanted)
+    yield from frame.flush()
+    if needed - sent:  # the index must not name a manifest whose chunks were left out
+        raise _gone(next(iter(needed - sent)))
+
+
+class _Unpacked(NamedTuple):
+    record: Record
+    items: list[tuple[Oid, bytes]]
+
+
+class _Damaged(NamedTuple):
+    place: LocalPlace
+    error: CorruptObjectError
+
+
+def _read_all(store: LocalStore, places: Mapping[Oid, LocalPlace]) -> Iterator[_Unpacked | _Damaged]:
+    """The records at these places, each once, in order, checked a few ahead in other threads."""
+
+    def read(batch: list[tuple[Oid, LocalPlace]]) -> list[_Unpacked | _Damaged]:
+        results: list[_Unpacked | _Damaged] = []
+        for oid, place in batch:
+            try:
+                record = _read(store, oid, place)
+                results.append(_Unpacked(record, unpack(record, store.chunk)))
+            except CorruptObjectError as error:
+                named = error.oid if error.oid in places else oid
+                results.append(_Damaged(place, CorruptObjectError(str(error), named)))
+        return results
+
+    distinct: dict[tuple[Path, int], tuple[Oid, LocalPlace]] = {}
+    for oid, place in places.items():
+        distinct.setdefault((place.path, place.offset), (oid, place))
+    for batch in ordered(_batches(distinct.values()), read):
+        yield from batch
+
+
+def _read(store: LocalStore, oid: Oid, place: LocalPlace) -> Record:
+    try:
+        return store.read_record(place)
+    except MissingObjectError:
+        # Its pack got another name: a `git add` that ended meanwhile sealed it, for one.
+        again = store.locate(CHUNKS, [oid]).get(oid)
+        if again is None:
+            raise _gone(oid) from None
+        return store.read_record(again)
+
+
+def _gone(oid: Oid) -> MissingObjectError:
+    return MissingObjectError(f"chunk {oid.hex()} has gone from the local store", oid)
+
+
+def _batches(places: Iterable[tuple[Oid, LocalPlace]]) -> Iterator[list[tuple[Oid, LocalPlace]]]:
+    """Enough records at a time that handing them to a thread does not cost more than reading them."""
+    batch: list[tuple[Oid, LocalPlace]] = []
+    size = 0
+    for oid, place in places:
+        batch.append((oid, place))
+        size += place.length
+        if size >= FRAME_SIZE:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _goes_as_it_is(header: Header, plain: set[Oid], is_base: Callable[[Oid], bool]) -> bool:
+    if header.base != NO_BASE:
+        return header.base in plain or is_base(header.base)
+    return header.raw_size >= SMALL_RECORD
+
+
+def cut_manifests(manifests: Iterable[Manifest]) -> Iterator[Record]:
+    """Records that hold these manifests, in that order."""
+    frame = _Frame(MANIFESTS)
+    for manifest in manifests:
+        yield from frame.add([(manifest.oid, manifest.encode())])
+    yield from frame.flush()
+
+
+def fill_packs(records: Iterable[Record], scratch: Path) -> Iterator[PackFile]:
+    """Sealed packs of these records; whoever takes one closes it."""
+    pack: PackFile | None = None
+    try:
+        for record in records:
+            pack = pack or PackFile(scratch)
+            pack.add(record)
+            if pack.size >= PACK_SIZE:
+                pack.seal()
+                full, pack = pack, None
+                yield full
+        if pack is not None:
+            pack.seal()
+            full, pack = pack, None
+            yield full
+    finally:
+        if pack is not None:
+            pack.close()
