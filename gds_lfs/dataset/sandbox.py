@@ -1,0 +1,215 @@
+"""The parent's end of the child that runs the user's code (`worker` has the protocol).
+
+Whatever the user's code does (an exception, a crash, a hang, a flood of output), the outcome here is a DatasetError
+that names what was running; the child and everything it started end with the `with` block.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gds_lfs.dataset.child import Child, ChildDied
+from gds_lfs.dataset.declaration import Declaration
+from gds_lfs.dataset.fieldtype import FieldType, Scalar
+from gds_lfs.errors import DatasetError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+Value = Scalar | Path
+"""A stored scalar, or the path of a file: an input's own, or one that the child left in the spool folder."""
+
+OLDEST_PYTHON = (3, 10)
+"""The oldest Python that can run an `index.py`."""
+
+_WORKER = Path(__file__).with_name("worker.py")
+_BATCH_ROWS = 64
+_BATCH_SIZE = 1 << 20
+
+
+class Sandbox:
+    """One child process, in which one `index.py` is loaded once.
+
+    `sources` holds the staged text of `entry` (the path of `index.py`) and of the Python files it may import, by
+    their path relative to `root`, the child's working directory. Files that user code gives back land in the folder
+    `spool`. `output` gets what it prints, as it comes, from another thread. A child that sends nothing for `timeout`
+    seconds is ended.
+    """
+
+    def __init__(
+        self,
+        python: str,
+        root: Path,
+        entry: str,
+        sources: Mapping[str, str],
+        spool: Path,
+        *,
+        output: Callable[[bytes], None] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        self._python = python
+        self._setup = {"root": str(root), "entry": entry, "sources": dict(sources), "spool": str(spool)}
+        self._root = root
+        self._entry = entry
+        self._spool = spool
+        self._output = output
+        self._timeout = timeout
+        self._declaration: Declaration | None = None
+        self._child: Child | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and self._child is not None:
+            self._child.close(patience=0)  # it may be in the middle of anything
+        self.close()
+
+    def close(self) -> None:
+        """End the child."""
+        if self._child is not None:
+            self._child.close()
+            self._child = None
+
+    def declare(self) -> Declaration:
+        """What the `index.py` declares, with fingerprints. The child starts, and executes it, the first time."""
+        if self._declaration is None:
+            self._send({"do": "declare"}, "")
+            self._declaration = Declaration.from_json(self._receive("", _no_row)["declaration"])
+        return self._declaration
+
+    def ingest(self, name: str) -> Iterator[list[Value]]:
+        """The rows that the ingest brings, values in the order of the stored fields."""
+        types = [field.type for field in self.declare().stored]
+        doing = f"the ingest {name}"
+        self._send({"do": "ingest", "name": name}, doing)
+        while True:
+            answer = self._receive(doing, lambda row: f" at row {row}" if row > 1 else "")
+            if isinstance(answer, dict):
+                return
+            yield [self._decoded(value, kind) for value, kind in zip(answer, types, strict=True)]
+
+    def derive(self, name: str, rows: Iterable[tuple[str, Sequence[Value]]]) -> Iterator[Value]:
+        """The values of the derived field for these rows, each given by its id and its inputs.
+
+        The next batch is sent before the last value of the one before is handed out: the child computes while the
+        caller stores. Only one batch is under way at a time, so neither side ever blocks the other.
+        """
+        declaration = self.declare()
+        kind = declaration.field(name).type
+        doing = f"the transform {name}"
+        batches = _batches(rows, [declaration.field(each).type for each in declaration.field(name).inputs])
+        batch = self._send_batch(name, batches)
+        while batch is not None:
+            ids = batch.ids
+
+            def row_name(row: int, ids: Sequence[str] = ids) -> str:
+                return f" for row {ids[row - 1]}"
+
+            for position in range(len(ids)):
+                value = self._decoded(self._receive(doing, row_name)[0], kind)
+                if position == len(ids) - 1:
+                    self._receive(doing, row_name)  # the end of the answer
+                    batch = self._send_batch(name, batches)
+                yield value
+
+    def _send_batch(self, name: str, batches: Iterator[_Batch]) -> _Batch | None:
+        batch = next(batches, None)
+        if batch is not None:
+            self._send({"do": "derive", "name": name, "rows": batch.rows}, f"the transform {name}")
+        return batch
+
+    def _send(self, request: object, doing: str) -> None:
+        try:
+            if self._child is None:
+                # -B: the folders of the user's modules stay as they are.
+                command = [self._python, "-B", str(_WORKER)]
+                self._child = Child(command, self._root, self._output, self._timeout)
+                self._child.send(self._setup)
+            self._child.send(request)
+        except ChildDied as death:
+            self._raise_death(death, doing)
+
+    def _receive(self, doing: str, row_name: Callable[[int], str]) -> Any:
+        """The next line of an answer; raises DatasetError for an answer of failure, and when there is none."""
+        if self._child is None:
+            raise DatasetError(f"{self._entry}: the Python that ran it has ended")
+        try:
+            answer = self._child.receive()
+        except ChildDied as death:
+            self._raise_death(death, doing)
+        if isinstance(answer, dict) and "error" in answer:
+            self.close()
+            raise DatasetError(_failure(answer["error"], self._entry, doing, row_name))
+        return answer
+
+    def _raise_death(self, death: ChildDied, doing: str) -> None:
+        has_answered = self._child is not None and self._child.has_answered
+        self.close()
+        if not has_answered:
+            _refuse_old_python(self._python)
+        during = f" in {doing}" if doing else ""
+        raise DatasetError(f"{self._entry}: the Python that ran it ({self._python}){during} {death}") from None
+
+    def _decoded(self, value: Any, kind: FieldType) -> Value:
+        if not kind.is_file:
+            return kind.decode(value)
+        return None if value is None else self._spool / value
+
+
+class _Batch(NamedTuple):
+    ids: list[str]
+    rows: list[list[Any]]
+
+
+def _batches(rows: Iterable[tuple[str, Sequence[Value]]], inputs: Sequence[FieldType]) -> Iterator[_Batch]:
+    """The rows in bundles that are small enough to be held at once."""
+    batch, size = _Batch([], []), 0
+    for row_id, values in rows:
+        encoded = [_encoded(value, kind) for value, kind in zip(values, inputs, strict=True)]
+        batch.ids.append(row_id)
+        batch.rows.append(encoded)
+        size += sum(len(value) for value in encoded if isinstance(value, str))
+        if len(batch.ids) == _BATCH_ROWS or size >= _BATCH_SIZE:
+            yield batch
+            batch, size = _Batch([], []), 0
+    if batch.ids:
+        yield batch
+
+
+def _encoded(value: Value, kind: FieldType) -> Any:
+    return str(value) if isinstance(value, Path) else kind.encode(value)
+
+
+def _failure(error: Mapping[str, Any], entry: str, doing: str, row_name: Callable[[int], str]) -> str:
+    """Two lines where the user's code raised: its place and error, then what was running. One line otherwise."""
+    text, where = error["text"], error["where"]
+    if where is None:
+        row = row_name(error["row"]) if doing.startswith("the transform") else ""
+        return f"{entry}: {doing}{row}: {text}" if doing else f"{entry}: {text}"
+    if not doing:
+        return f"{where}: {text}"
+    return f"{where}: {text}\n{doing}{row_name(error['row'])} failed; nothing was changed"
+
+
+def _no_row(_row: int) -> str:
+    return ""
+
+
+def _refuse_old_python(python: str) -> None:
+    """Raise DatasetError when the interpreter is too old to have understood a word."""
+    probe = "import sys; sys.stdout.write('%d.%d' % sys.version_info[:2])"
+    result = subprocess.run([python, "-c", probe], capture_output=True, text=True, check=False)
+    numbers = result.stdout.split(".")
+    if all(number.isdigit() for number in numbers) and tuple(map(int, numbers)) < OLDEST_PYTHON:
+        raise DatasetError(
+            f"{python} is Python {result.stdout}; index.py needs {'.'.join(map(str, OLDEST_PYTHON))} or newer. "
+            "Choose another: git config datasets.python <path>"
+        )
