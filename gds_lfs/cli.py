@@ -1,0 +1,409 @@
+"""The command line: arguments in, porcelain called, exit codes out. The only importer of click.
+
+Exit codes are those of `errors.py`; 1 is also "something is wrong here" from status and fsck, 2 a usage error, and
+130 an interrupt. Results go to stdout, everything else to stderr.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gds_lfs.errors import GitDatasetsError, NotARepositoryError
+from gds_lfs.porcelain.messages import Messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gds_lfs.porcelain.workspace import Workspace
+
+INTERRUPTED = 130
+PIPE = 1 << 16
+SHELL = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class Commands(click.Group):
+    """Commands in the order in which a user meets them, instead of the alphabet's."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(self.commands)
+
+
+@click.group(cls=Commands, context_settings=SHELL)
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but warnings and errors.")
+@click.pass_context
+def cli(ctx: click.Context, *, quiet: bool) -> None:
+    r"""Machine-learning datasets in git.
+
+    An index.py declares a dataset; committing it makes its database and files agree with it. git stores small
+    pointers, the data goes to a folder or a bucket of yours, and plain git does the rest.
+
+    \b
+    Once:            git datasets install
+    In a repository: git datasets new, then git commit index.py
+    For big files:   git datasets track '*.bin', then plain git
+    """
+    ctx.obj = Messages(_progress(), quiet=quiet)
+
+
+def _progress() -> Any:
+    """A bar where a person watches; GIT_DATASETS_PROGRESS=1 or 0 overrules the guess."""
+    chosen = os.environ.get("GIT_DATASETS_PROGRESS", "").strip().lower()
+    wanted = chosen in ("1", "true", "yes", "on") if chosen else sys.stderr.isatty()
+    if not wanted:
+        return None
+    from gds_lfs.terminal import TerminalProgress
+
+    return TerminalProgress()
+
+
+def _open(messages: Messages) -> Workspace:
+    from gds_lfs.porcelain.workspace import Workspace
+
+    return Workspace.open(messages)
+
+
+def _settled(messages: Messages) -> Workspace:
+    """The repository, after what an unfinished commit left in it is settled."""
+    from gds_lfs.porcelain import journal
+
+    workspace = _open(messages)
+    if workspace.repo.top is not None and journal.exists(workspace):
+        journal.recover(workspace)
+    return workspace
+
+
+@cli.command()
+@click.option("--local", is_flag=True, help="Set it up in this repository alone, not for your user.")
+@click.pass_obj
+def install(messages: Messages, *, local: bool) -> None:
+    """Set git up, once per user; inside a repository with data also its hooks.
+
+    Writes the filter and the merge driver to your git config (filter.datasets.*, merge.datasets.*).
+    """
+    from gds_lfs.porcelain import install as verbs
+
+    verbs.install(messages, "local" if local else "global")
+    try:
+        workspace = _open(messages)
+    except NotARepositoryError:
+        return
+    if verbs.has_data(workspace):
+        verbs.install_hooks(workspace)
+        messages.note("files that are still pointers get their data with: git datasets pull")
+
+
+@cli.command()
+@click.pass_obj
+def uninstall(messages: Messages) -> None:
+    """Take back what install wrote, from your git config and from this repository."""
+    from gds_lfs.porcelain import install as verbs
+
+    try:
+        workspace = _open(messages)
+    except NotARepositoryError:
+        workspace = None
+    verbs.uninstall(messages, workspace)
+
+
+@cli.command()
+@click.argument("file", default="index.py")
+@click.pass_obj
+def new(messages: Messages, file: str) -> None:
+    """Write a commented index.py to start from, and track it."""
+    from gds_lfs.porcelain import tracking
+
+    tracking.new(_settled(messages), file)
+
+
+@cli.command()
+@click.argument("patterns", nargs=-1)
+@click.option("--filename", is_flag=True, help="Take each argument as one file's name, not as a pattern.")
+@click.pass_obj
+def track(messages: Messages, patterns: tuple[str, ...], *, filename: bool) -> None:
+    """Track big files by PATTERNS ('*.bin'), or the dataset that an index.py declares.
+
+    Without arguments, list the patterns that are tracked.
+    """
+    from gds_lfs.porcelain import tracking
+
+    workspace = _settled(messages)
+    if patterns:
+        tracking.track(workspace, patterns, filename=filename)
+    for pattern in () if patterns else tracking.tracked_patterns(workspace):
+        messages.result(pattern)
+
+
+@cli.command()
+@click.argument("patterns", nargs=-1, required=True)
+@click.pass_obj
+def untrack(messages: Messages, patterns: tuple[str, ...]) -> None:
+    """Stop tracking PATTERNS; lines of .gitattributes that others wrote stay."""
+    from gds_lfs.porcelain import tracking
+
+    tracking.untrack(_settled(messages), patterns)
+
+
+@cli.command()
+@click.argument("url")
+@click.option("--local", is_flag=True, help="For this clone alone: .git/config instead of .datasetsconfig.")
+@click.option("--remote", "git_remote", metavar="NAME", help="For this git remote of this clone alone.")
+@click.pass_obj
+def link(messages: Messages, url: str, *, local: bool, git_remote: str | None) -> None:
+    """Name the folder that data is pushed to and fetched from.
+
+    URL is a folder's path; a relative one starts at the top of the work tree. By default it is written to
+    .datasetsconfig, which you commit, so that clones find it.
+    """
+    from gds_lfs.porcelain import tracking
+
+    tracking.link(_settled(messages), url, git_remote, local=local)
+
+
+@cli.command()
+@click.argument("paths", nargs=-1, required=True)
+@click.pass_obj
+def add(messages: Messages, paths: tuple[str, ...]) -> None:
+    """Stage PATHS as git add does, but many or big files several times as fast."""
+    from gds_lfs.porcelain.add import add as verb
+
+    verb(_settled(messages), paths)
+
+
+def _selection(command: Callable[..., None]) -> Callable[..., None]:
+    """--include and --exclude."""
+    described = "Patterns as in .gitignore; may be given several times."
+    command = click.option("--exclude", multiple=True, metavar="PATTERN", help=f"Leave these out. {described}")(command)
+    return click.option("--include", multiple=True, metavar="PATTERN", help=f"Only these. {described}")(command)
+
+
+@cli.command()
+@click.argument("remote", required=False)
+@click.argument("revs", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="The data of all history, not of one commit.")
+@_selection
+@click.pass_obj
+def fetch(
+    messages: Messages,
+    remote: str | None,
+    revs: tuple[str, ...],
+    *,
+    everything: bool,
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
+) -> None:
+    """Bring data into the local store, without touching the work tree.
+
+    REMOTE is a git remote, REVS are commits; by default HEAD's data from the branch's own remote.
+    """
+    from gds_lfs.porcelain import sync
+    from gds_lfs.porcelain.pointers import Selection
+
+    workspace = _settled(messages)
+    sync.fetch(workspace, Selection(include, exclude, workspace.repo.prefix), remote, revs, everything=everything)
+
+
+@cli.command()
+@click.argument("remote", required=False)
+@_selection
+@click.pass_obj
+def pull(messages: Messages, remote: str | None, *, include: tuple[str, ...], exclude: tuple[str, ...]) -> None:
+    """Bring data and fill in the files of the work tree that are still pointers."""
+    from gds_lfs.porcelain import sync
+    from gds_lfs.porcelain.pointers import Selection
+
+    workspace = _settled(messages)
+    sync.pull(workspace, Selection(include, exclude, workspace.repo.prefix), remote)
+
+
+@cli.command()
+@click.argument("remote", required=False)
+@click.argument("revs", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="The data of all refs, not of one commit's history.")
+@click.pass_obj
+def push(messages: Messages, remote: str | None, revs: tuple[str, ...], *, everything: bool) -> None:
+    """Send data that the remote lacks. git push does this by itself; this mends one made with --no-verify."""
+    from gds_lfs.porcelain import sync
+
+    sync.push(_settled(messages), remote, revs, everything=everything)
+
+
+@cli.command()
+@click.pass_obj
+def status(messages: Messages) -> None:
+    """Show where data goes, and what needs mending. Exit code 1 when something does."""
+    from gds_lfs.porcelain import inspect
+
+    if not inspect.status(_settled(messages)):
+        sys.exit(1)
+
+
+@cli.command("ls-files")
+@click.argument("rev", required=False)
+@click.option("-z", "raw", is_flag=True, help="Names alone, unquoted, each ended by a NUL.")
+@click.option("-l", "--long", is_flag=True, help="Whole ids.")
+@click.pass_obj
+def ls_files(messages: Messages, rev: str | None, *, raw: bool, long: bool) -> None:
+    """List the files whose content is ours, in the index or in REV: id, * if its data is local, name."""
+    from gds_lfs.porcelain import inspect
+
+    inspect.ls_files(_settled(messages), rev, raw=raw, long=long)
+
+
+@cli.command()
+@click.argument("rev", required=False)
+@click.pass_obj
+def fsck(messages: Messages, rev: str | None) -> None:
+    """Check pointers and local data, of the index or of REV. Exit code 1 when any is bad."""
+    from gds_lfs.porcelain import inspect
+
+    if not inspect.fsck(_settled(messages), rev):
+        sys.exit(1)
+
+
+@cli.command()
+@click.option("-n", "--dry-run", is_flag=True, help="Print what would happen, change nothing.")
+@click.pass_obj
+def reconcile(messages: Messages, *, dry_run: bool) -> None:
+    """Make data agree with the staged index.py, as a commit does, and stage it."""
+    from gds_lfs.porcelain import events
+
+    events.reconcile(_settled(messages), dry_run=dry_run)
+
+
+@cli.command()
+@click.pass_obj
+def env(messages: Messages) -> None:
+    """Print versions, paths and settings, for a bug report."""
+    from gds_lfs.porcelain import inspect
+
+    try:
+        workspace = _open(messages)
+    except NotARepositoryError:
+        workspace = None
+    inspect.env(messages, workspace)
+
+
+@cli.command()
+@click.pass_obj
+def version(messages: Messages) -> None:
+    """Print the version."""
+    from gds_lfs import __version__
+
+    messages.result(f"git-datasets {__version__}")
+
+
+@cli.command()
+@click.argument("folder", default="git-datasets-demo", type=click.Path(path_type=Path))
+@click.pass_obj
+def demo(messages: Messages, folder: Path) -> None:
+    """Make a small dataset in FOLDER, commit, push, clone and check it, printing each step.
+
+    Your git config stays untouched.
+    """
+    from gds_lfs.porcelain.demo import demo as run
+
+    run(messages, folder)
+
+
+@cli.command("filter-process", hidden=True)
+@click.pass_obj
+def filter_process(messages: Messages) -> None:
+    """What git starts for all files of one command (filter.datasets.process)."""
+    from gds_lfs.git.filter_process import serve
+    from gds_lfs.porcelain.filters import Filter
+
+    session = Filter(_open(messages))
+    try:
+        # Buffers as large as a pipe: a file's packets come and go in one system call, whatever PYTHONUNBUFFERED says.
+        with (
+            open(sys.stdin.fileno(), "rb", buffering=PIPE, closefd=False) as stdin,
+            open(sys.stdout.fileno(), "wb", buffering=PIPE, closefd=False) as stdout,
+        ):
+            serve(stdin, stdout, session)
+    finally:
+        session.finish()
+
+
+@cli.command(hidden=True)
+@click.argument("path", type=click.Path(path_type=bytes))
+@click.pass_obj
+def clean(messages: Messages, path: bytes) -> None:
+    """filter.datasets.clean"""
+    from gds_lfs.porcelain.filters import clean_one
+
+    clean_one(_open(messages), path, sys.stdin.buffer, sys.stdout.buffer)
+
+
+@cli.command(hidden=True)
+@click.argument("path", type=click.Path(path_type=bytes))
+@click.pass_obj
+def smudge(messages: Messages, path: bytes) -> None:
+    """filter.datasets.smudge"""
+    from gds_lfs.porcelain.filters import smudge_one
+
+    smudge_one(_open(messages), path, sys.stdin.buffer, sys.stdout.buffer)
+
+
+@cli.command("merge-driver", hidden=True)
+@click.argument("ancestor", type=click.Path(path_type=Path))
+@click.argument("ours", type=click.Path(path_type=Path))
+@click.argument("theirs", type=click.Path(path_type=Path))
+@click.argument("path", type=click.Path(path_type=bytes))
+@click.pass_obj
+def merge_driver(messages: Messages, ancestor: Path, ours: Path, theirs: Path, path: bytes) -> None:
+    """merge.datasets.driver"""
+    from gds_lfs.porcelain.merging import merge
+
+    if not merge(messages, ancestor, ours, theirs, path):
+        sys.exit(1)
+
+
+@cli.command(hidden=True)
+@click.argument("name")
+@click.argument("args", nargs=-1)
+@click.pass_obj
+def hook(messages: Messages, name: str, args: tuple[str, ...]) -> None:
+    """What the hooks call. One that comes after the fact reports an error and succeeds."""
+    from gds_lfs.porcelain import events, sync
+
+    if name in ("pre-commit", "pre-merge-commit"):
+        events.pre_commit(_open(messages))
+    elif name == "pre-push":
+        lines = sys.stdin.read().splitlines()
+        sync.pre_push(_open(messages), args[0] if args else "origin", lines)
+    else:
+        try:
+            workspace = _open(messages)
+            events.post_commit(workspace) if name == "post-commit" else events.after_checkout(workspace)
+        except GitDatasetsError as error:
+            messages.warn(str(error))
+
+
+def main() -> None:
+    """The entry point: run a command, and turn what a user can cause into a line and an exit code."""
+    messages = Messages()
+    try:
+        code = cli.main(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.exceptions.Exit as ended:
+        sys.exit(ended.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        messages.error("interrupted")
+        sys.exit(INTERRUPTED)
+    except GitDatasetsError as error:
+        messages.error(str(error))
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        messages.error(f"{error.filename or 'the system'}: {error.strerror or error}")
+        sys.exit(1)

@@ -1,0 +1,125 @@
+"""`git datasets add`: what `git add` does, without piping every file's content through git.
+
+Files that the attributes give to us are read in parallel and stored, and their pointers enter the index together.
+All else, and whatever is not a plain file, is handed to `git add` itself.
+"""
+
+from __future__ import annotations
+
+import os
+import stat as statmodule
+import time
+from typing import TYPE_CHECKING
+
+from gds_lfs.content import pointer as pointers
+from gds_lfs.errors import GitDatasetsError
+from gds_lfs.git import attributes
+from gds_lfs.git.index import UnsupportedIndexError, unchanged
+from gds_lfs.git.paths import quote
+from gds_lfs.porcelain import sidecars
+from gds_lfs.porcelain.messages import count, human_bytes
+from gds_lfs.porcelain.staging import Blob, mode_of, stage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gds_lfs.porcelain.workspace import Workspace
+    from gds_lfs.store.writer import StoreWriter
+
+
+def add(workspace: Workspace, pathspecs: Sequence[str]) -> None:
+    """Stage what changed under the pathspecs (git's own syntax). Raises GitError when one matches nothing."""
+    repo = workspace.repo
+    began = time.time()
+    ours, theirs, gone = _changed(workspace, pathspecs)
+    blobs: list[Blob] = []
+    size = 0
+    if ours:
+        workspace.messages.progress.start("adding", sum(s.st_size for s in ours.values()), len(ours))
+        with workspace.store.writer(framed=True) as writer:
+            for blob, length in stored(workspace, writer, ours):
+                blobs.append(blob)
+                size += length
+        workspace.messages.progress.done()
+    stage(repo, blobs, gone, since=began)
+    if theirs:
+        listing = b"\0".join(theirs) + b"\0"
+        repo.run("--literal-pathspecs", "add", "--pathspec-from-file=-", "--pathspec-file-nul", input=listing)
+    if blobs or gone:
+        removed = f", {len(gone):,} removed" if gone else ""
+        workspace.messages.note(f"added {count(len(blobs), 'file')}, {human_bytes(size)}{removed}")
+
+
+def stored(workspace: Workspace, writer: StoreWriter, files: dict[bytes, os.stat_result]) -> Iterator[tuple[Blob, int]]:
+    """Store work-tree files and give the index blob of each with its size; a file that holds a pointer keeps it."""
+    repo = workspace.repo
+    trust_mode = workspace.settings.get_bool("core.filemode", default=True)
+    contents: list[bytes] = []
+    for path, stat in files.items():
+        text = _pointer_text(repo.absolute(path), stat)
+        if text is None:
+            contents.append(path)
+            continue
+        if pointers.has_conflict(text):
+            raise GitDatasetsError(
+                f"{quote(path)}: holds conflict markers around pointers, not data; choose a side with "
+                f"`git checkout --ours` or `--theirs`, then add it"
+            )
+        yield Blob(path, text, stat, mode_of(stat, trust_mode=trust_mode, old_mode=None)), 0
+    for path, added in zip(contents, writer.add_files([repo.absolute(path) for path in contents]), strict=True):
+        text = added.pointer.encode() if added.pointer.size else b""
+        mode = mode_of(added.stat, trust_mode=trust_mode, old_mode=None)
+        yield Blob(path, text, added.stat, mode), added.pointer.size
+        workspace.messages.progress.advance(added.pointer.size, 1)
+
+
+def _changed(
+    workspace: Workspace, pathspecs: Sequence[str]
+) -> tuple[dict[bytes, os.stat_result], list[bytes], list[bytes]]:
+    """(our files that differ from the index, other paths, paths of ours or others that are gone)."""
+    repo = workspace.repo
+    listing = repo.run(
+        "-C", repo.absolute(repo.prefix), "ls-files", "-z", "--full-name", "-c", "-o", "--exclude-standard",
+        "--error-unmatch", "--", *pathspecs,
+    )  # fmt: skip
+    paths = list(dict.fromkeys(listing.split(b"\0")[:-1]))
+    known = _unchanged(workspace, paths)
+    touched: dict[bytes, os.stat_result] = {}
+    gone: list[bytes] = []
+    for path in paths:
+        if path in known:
+            continue
+        try:
+            touched[path] = os.lstat(repo.absolute(path))
+        except (FileNotFoundError, NotADirectoryError):
+            gone.append(path)
+    plain = [path for path, stat in touched.items() if statmodule.S_ISREG(stat.st_mode)]
+    filtered = attributes.check(repo, plain)
+    ours = {path: touched[path] for path in plain if filtered.get(path)}
+    for path in ours:
+        sidecars.fold(workspace, path)
+    ours = {path: os.lstat(repo.absolute(path)) for path in ours}
+    return ours, [path for path in touched if path not in ours], gone
+
+
+def _unchanged(workspace: Workspace, paths: list[bytes]) -> set[bytes]:
+    """Paths whose stat data in the index vouches for them, as git itself decides it."""
+    try:
+        return unchanged(workspace.repo, paths)
+    except UnsupportedIndexError:
+        return set()
+
+
+def _pointer_text(path: bytes, stat: os.stat_result) -> bytes | None:
+    """The text of a file that holds a pointer (or a conflict of pointers) instead of data."""
+    if not 0 < stat.st_size <= 8 * pointers.MAX_SIZE:
+        return None
+    with open(path, "rb") as file:
+        head = file.read(len(pointers.PREFIX))
+        if head != pointers.PREFIX and not head.startswith(b"<<<<<<<"):
+            return None
+        text = head + file.read()
+    known = pointers.recognise(text)
+    if known is not None:
+        return known.encode()
+    return text if pointers.has_conflict(text) else None

@@ -1,0 +1,114 @@
+"""What happens when git calls a hook: pre-commit and pre-merge-commit, post-commit, post-checkout, post-merge.
+
+(pre-push is in `sync.py`.) A hook that runs after the fact never fails what git has done.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from gds_lfs.content.pointer import has_conflict
+from gds_lfs.errors import ConfigError, DatasetError
+from gds_lfs.git import attributes
+from gds_lfs.git.paths import quote
+from gds_lfs.porcelain import journal, sidecars, tracking
+from gds_lfs.porcelain.add import stored
+from gds_lfs.porcelain.reconciling import Reconciliation, disagreeing
+from gds_lfs.porcelain.staging import stage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from gds_lfs.git.repo import Change
+    from gds_lfs.porcelain.tracking import Registration
+    from gds_lfs.porcelain.workspace import Workspace
+
+LARGEST_CONFLICT = 8192
+
+
+def pre_commit(workspace: Workspace) -> None:
+    """Make what the staged `index.py` files declare part of the commit. Raises to abort it, with nothing changed."""
+    repo = workspace.repo
+    index = repo.index_path
+    unfinished = journal.recover(workspace, index)
+    changes = list(repo.changed_staged())
+    _refuse_conflicts(workspace, changes)
+    _fold_databases(workspace, changes, index)
+    changed = {change.path for change in changes}
+    for registration in staged_registrations(workspace):
+        Reconciliation(workspace, registration, index).run(changed, force=unfinished is not None)
+
+
+def reconcile(workspace: Workspace, *, dry_run: bool) -> None:
+    """What pre-commit would do, without a commit; `dry_run` prints it. Raises ConfigError without a dataset."""
+    found = staged_registrations(workspace)
+    if not found:
+        raise ConfigError("no dataset is tracked here: `git datasets new` writes one, `track index.py` tracks yours")
+    for registration in found:
+        reconciliation = Reconciliation(workspace, registration, None)
+        name = quote(registration.index)
+        if dry_run:
+            for line in reconciliation.plan() or ["nothing to do"]:
+                workspace.messages.result(f"{name}: {line}")
+        elif reconciliation.run(set(), force=True):
+            journal.drop(workspace)  # staged in the real index: git itself can take it back now
+            workspace.messages.note(f"{name}: staged; next: git commit")
+        else:
+            workspace.messages.note(f"{name}: nothing to do")
+
+
+def post_commit(workspace: Workspace) -> None:
+    """Tell the real index what a partial commit's hook added, and forget the journal."""
+    record = journal.load(workspace)
+    if record is not None and record.staged and journal.committed(workspace, record):
+        journal.repair_index(workspace, record)
+        journal.drop(workspace)
+
+
+def after_checkout(workspace: Workspace) -> None:
+    """post-checkout and post-merge: settle what is unfinished, and say where code and data disagree now."""
+    if workspace.repo.top is None:
+        return
+    journal.recover(workspace)
+    for registration in disagreeing(workspace):
+        name = quote(registration.index)
+        workspace.messages.warn(
+            f"{name} and {quote(registration.database)} disagree here: `git datasets reconcile` and a commit mend it"
+        )
+
+
+def staged_registrations(workspace: Workspace) -> list[Registration]:
+    """The datasets of the index, and those that `track` has just added to the work tree's .datasetsconfig."""
+    found = {r.index: r for r in tracking.registrations(workspace)}
+    found |= {r.index: r for r in tracking.registrations(workspace, ":")}
+    return list(found.values())
+
+
+def _refuse_conflicts(workspace: Workspace, changes: Sequence[Change]) -> None:
+    """Conflict markers around pointers are nobody's data."""
+    repo = workspace.repo
+    shas = {change.new_sha: change.path for change in changes if change.new_mode}
+    for sha, text in repo.small_blobs(shas, LARGEST_CONFLICT):
+        if has_conflict(text):
+            raise DatasetError(
+                f"{quote(shas[sha])} holds conflict markers around pointers, not data.\n"
+                f"Choose a side with `git checkout --ours` or `--theirs`, then add it"
+            )
+
+
+def _fold_databases(workspace: Workspace, changes: Sequence[Change], index: Path) -> None:
+    """Databases that are part of the commit, with the rows that were still in their `-wal` files."""
+    repo = workspace.repo
+    paths = [c.path for c in changes if c.new_mode and os.path.exists(repo.absolute(c.path) + b"-wal")]
+    ours = [path for path, tracked in attributes.check(repo, paths).items() if tracked]
+    folded = {path: os.lstat(repo.absolute(path)) for path in ours if sidecars.fold(workspace, path)}
+    if not folded:
+        return
+    files = {path: os.lstat(repo.absolute(path)) for path in folded}
+    began = time.time()
+    with workspace.store.writer(framed=True) as writer:
+        blobs = [blob for blob, _ in stored(workspace, writer, files)]
+    stage(repo, blobs, (), index, since=began)

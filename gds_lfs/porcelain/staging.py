@@ -1,0 +1,69 @@
+"""Pointers written into git's index in one go: blobs as one pack, entries with their stat data.
+
+What `git add` does for one file after another, with a filter's round trip for each, happens here for all of them at
+once. Where the index is of a kind only git itself can write (split, sparse), git writes it.
+"""
+
+from __future__ import annotations
+
+import stat as statmodule
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gds_lfs.git.index import IndexUpdate, UnsupportedIndexError, update_with_git, write_blobs
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from gds_lfs.git.repo import Repo
+
+FILE = 0o100644
+EXECUTABLE = 0o100755
+
+
+@dataclass(frozen=True)
+class Blob:
+    """A path that is to hold `text` (mostly a pointer). `stat` is the work-tree file's, taken before it was read."""
+
+    path: bytes
+    text: bytes
+    stat: os.stat_result | None = None
+    mode: int = FILE
+
+
+def mode_of(stat: os.stat_result, *, trust_mode: bool, old_mode: int | None) -> int:
+    """The index mode of a regular file; with core.fileMode off the old one stands."""
+    if trust_mode:
+        return EXECUTABLE if stat.st_mode & statmodule.S_IXUSR else FILE
+    return old_mode or FILE
+
+
+def stage(
+    repo: Repo,
+    blobs: Sequence[Blob],
+    removed: Sequence[bytes] = (),
+    index: Path | None = None,
+    *,
+    since: float | None = None,
+) -> list[tuple[Blob, bytes]]:
+    """Write the blobs, then their entries and the removals. Gives each blob with its id; raises LockedError.
+
+    `since` is when reading the files began (seconds since 1970): what changed later is looked at again by git.
+    """
+    shas = write_blobs(repo, [blob.text for blob in blobs])
+    written = list(zip(blobs, shas, strict=True))
+    if not written and not removed:
+        return []
+    try:
+        with IndexUpdate(repo, index, since=since) as update:
+            for path in removed:
+                update.remove(path)
+            for blob, sha in written:
+                update.set(blob.path, blob.mode, sha, blob.stat)
+    except UnsupportedIndexError:
+        entries = [(0, b"0" * len(shas[0] if shas else b"0" * 40), path) for path in removed]
+        entries += [(blob.mode, sha, blob.path) for blob, sha in written]
+        update_with_git(repo, entries, index)
+    return written

@@ -1,0 +1,136 @@
+"""A repository as the verbs see it: git's side, the local store, and the remote that belongs to it.
+
+Which remote, in order (see `git/config.py`): `remote.<name>.datasetsurl` and `datasets.remote` in the user's own
+config; `datasets.remote` in the tracked `.datasetsconfig`; beside a git remote that is a folder on this machine.
+A URL that only a tracked file names is remembered at its first use. When a later commit names another one, a push
+is refused until `git datasets link` confirms it: nobody's data moves because somebody's commit said so.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from gds_lfs.errors import ConfigError, RemoteError
+from gds_lfs.git.config import DatasetsConfig, Settings, cache_dir, read_datasetsconfig, remote_url
+from gds_lfs.git.repo import Repo
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from gds_lfs.content.hashing import Oid
+    from gds_lfs.porcelain.messages import Messages
+    from gds_lfs.remote.base import Remote
+    from gds_lfs.store.local import LocalStore
+    from gds_lfs.transfer.download import DownloadReport
+
+KNOWN_REMOTE = "datasets.knownremote"
+
+
+class Workspace:
+    """One repository with its settings and store; opened lazily, since filters start by the thousand."""
+
+    def __init__(self, repo: Repo, messages: Messages) -> None:
+        self.repo = repo
+        self.messages = messages
+
+    @classmethod
+    def open(cls, messages: Messages, cwd: Path | None = None) -> Workspace:
+        """The repository around `cwd`. Raises NotARepositoryError."""
+        return cls(Repo.discover(cwd), messages)
+
+    @cached_property
+    def settings(self) -> Settings:
+        return Settings.read(self.repo)
+
+    @cached_property
+    def store(self) -> LocalStore:
+        from gds_lfs.store.local import LocalStore
+
+        return LocalStore(self.repo.common_dir / "datasets")
+
+    @property
+    def scratch(self) -> Path:
+        """A folder of ours on the store's file system, for files on their way to somewhere."""
+        folder = self.repo.common_dir / "datasets" / "tmp"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @property
+    def cache(self) -> Path:
+        """The user's cache folder: only what can be had again."""
+        return cache_dir()
+
+    def download(self, remote: Remote, wanted: Mapping[Oid, str]) -> DownloadReport:
+        """Fetch contents into the store, one command at a time; the paths are for messages. Raises RemoteError."""
+        from gds_lfs.transfer.download import download
+
+        turn = self.scratch.parent / "fetch.lock"
+        return download(self.store, remote, self.cache, wanted, self.messages.progress, turn=turn)
+
+    def git_remote(self) -> str:
+        """The git remote that data belongs to when none is named: the branch's own, the only one, or origin."""
+        branch = self.repo.run("symbolic-ref", "-q", "--short", "HEAD", check=False).decode().strip()
+        upstream = self.settings.get(f"branch.{branch}.remote") if branch else None
+        if upstream and upstream != ".":
+            return upstream
+        remotes = self.repo.run("remote", check=False).decode().split()
+        return remotes[0] if len(remotes) == 1 else "origin"
+
+    def shared_config(self, source: str | None = None) -> DatasetsConfig:
+        """`.datasetsconfig` from the work tree, the index (":") or a tree; warns about keys it must not hold."""
+        if source is None and self.repo.top is None:
+            source = "HEAD"
+        config = read_datasetsconfig(self.repo, source)
+        for warning in config.warnings:
+            self.messages.warn(warning)
+        return config
+
+    def remote_url(self, git_remote: str | None = None, source: str | None = None) -> str | None:
+        """The dataset remote's URL, or None when nobody named one."""
+        return remote_url(self.settings, self.shared_config(source), git_remote or self.git_remote())
+
+    def open_remote(self, git_remote: str | None = None, source: str | None = None) -> Remote:
+        """The dataset remote, for reading. Raises RemoteError when there is none."""
+        from gds_lfs.remote.base import open_remote
+
+        name = git_remote or self.git_remote()
+        url = self.remote_url(name, source)
+        if url is None:
+            raise RemoteError(
+                f"no dataset remote is known for {name!r}: name one with `git datasets link URL` (a folder's path)"
+            )
+        if url == self.shared_config(source).remote and not self._known(url):
+            self._remember(url)
+        return open_remote(url, self.base)
+
+    def open_push_remote(self, git_remote: str | None = None) -> Remote:
+        """The dataset remote, for writing. Raises ConfigError when a tracked file changed it unconfirmed."""
+        url = self.remote_url(git_remote)
+        if url is not None and url == self.shared_config().remote and self._known_urls() and not self._known(url):
+            raise ConfigError(
+                f".datasetsconfig now names {url} as the dataset remote, where it was {self._known_urls()[-1]}.\n"
+                f"If that is right, confirm it with `git datasets link {url}`, then push again"
+            )
+        return self.open_remote(git_remote)
+
+    @property
+    def base(self) -> Path:
+        """What a relative folder URL is relative to: the top of the work tree (of a bare repository, itself)."""
+        return self.repo.top or self.repo.git_dir
+
+    def confirm(self, url: str) -> None:
+        """The user named `url` themselves: pushes to it need no further question."""
+        if not self._known(url):
+            self._remember(url)
+
+    def _known_urls(self) -> list[str]:
+        return self.settings.get_all(KNOWN_REMOTE)
+
+    def _known(self, url: str) -> bool:
+        return url in self._known_urls()
+
+    def _remember(self, url: str) -> None:
+        self.repo.run("config", "--local", "--add", KNOWN_REMOTE, url, check=False)
+        self.__dict__.pop("settings", None)

@@ -1,0 +1,136 @@
+"""SQLite's habits, met by git: write-ahead logs, sidecars, locks."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from machines import Machine, is_clean, tree
+
+PEOPLE = (
+    'from gds_lfs import dataset\n\n\n@dataset(sql_file="dataset.sqlite")\nclass People:\n    name: str\n    age: int\n'
+)
+
+
+@pytest.fixture
+def repo(ready: Machine) -> Path:
+    origin = ready.bare()
+    repo = ready.repo()
+    ready.git(repo, "remote", "add", "origin", origin)
+    (repo / "index.py").write_text(PEOPLE)
+    ready.gd(repo, "track", "index.py")
+    ready.git(repo, "commit", "-qm", "people", "index.py")
+    return repo
+
+
+def names(repo: Path) -> list[str]:
+    database = sqlite3.connect(f"file:{repo / 'dataset.sqlite'}?mode=ro", uri=True)
+    try:
+        return [row[0] for row in database.execute("SELECT name FROM dataset ORDER BY name")]
+    finally:
+        database.close()
+
+
+@pytest.mark.parametrize("how", [["-am", "x"], ["-m", "x", "dataset.sqlite"]])
+def test_rows_still_in_the_wal_are_in_the_commit(ready: Machine, repo: Path, how: list[str]) -> None:
+    open_elsewhere = sqlite3.connect(repo / "dataset.sqlite")
+    open_elsewhere.execute("PRAGMA journal_mode=WAL")
+    open_elsewhere.execute("INSERT INTO dataset (name, age) VALUES ('first', 1)")
+    open_elsewhere.commit()
+    open_elsewhere.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    open_elsewhere.execute("INSERT INTO dataset (name, age) VALUES ('second', 2), ('third', 3)")
+    open_elsewhere.commit()
+    assert (repo / "dataset.sqlite-wal").stat().st_size > 0
+
+    ready.git(repo, "commit", "-q", *how)
+    open_elsewhere.execute("INSERT INTO dataset (name, age) VALUES ('after', 4)")
+    open_elsewhere.commit()
+    open_elsewhere.close()
+    assert names(repo) == ["after", "first", "second", "third"], "the program that has it open lost nothing"
+    ready.git(repo, "push", "-q", "-u", "origin", "main")
+    ready.git(ready.root, "clone", "-q", "origin.git", "elsewhere")
+    assert names(ready.root / "elsewhere") == ["first", "second", "third"]
+
+
+def test_sidecars_are_neither_staged_nor_deleted(ready: Machine, repo: Path) -> None:
+    for suffix in ("-wal", "-shm", "-journal"):
+        (repo / f"dataset.sqlite{suffix}").touch()
+    ready.git(repo, "add", ".")
+    assert ready.git(repo, "diff", "--cached", "--name-only").stdout == ""
+    for suffix in ("-wal", "-shm", "-journal"):
+        assert (repo / f"dataset.sqlite{suffix}").exists()
+
+
+KILLED = """
+import os, signal, sqlite3
+database = sqlite3.connect("dataset.sqlite")
+database.execute("PRAGMA journal_mode=WAL")
+database.execute("PRAGMA wal_autocheckpoint=0")
+database.execute("INSERT INTO dataset (name, age) VALUES ('from the killed one', 9)")
+database.commit()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_left_over_wal_does_not_leak_into_another_version(ready: Machine, repo: Path) -> None:
+    for name in ("first", "second"):
+        database = sqlite3.connect(repo / "dataset.sqlite")
+        database.execute("INSERT INTO dataset (name, age) VALUES (?, 1)", (name,))
+        database.commit()
+        database.close()
+        ready.git(repo, "commit", "-qam", name)
+    subprocess.run([sys.executable, "-c", KILLED], cwd=repo, check=False)
+    assert (repo / "dataset.sqlite-wal").stat().st_size > 0
+
+    told = ready.git(repo, "reset", "--hard", "HEAD~1").stderr
+    assert names(repo) == ["first"]
+    aside = repo / "dataset.sqlite-wal.aside-1"
+    assert aside.name in told
+    assert aside.stat().st_size > 0
+    assert is_clean(ready, repo)
+
+
+def test_archive_leaves_a_live_database_alone(ready: Machine, repo: Path) -> None:
+    live = sqlite3.connect(repo / "dataset.sqlite")
+    live.execute("PRAGMA journal_mode=WAL")
+    live.execute("INSERT INTO dataset (name, age) VALUES ('live', 1)")
+    live.commit()
+    ready.git(repo, "archive", "-o", ready.root / "a.tar", "HEAD")
+    assert (repo / "dataset.sqlite-wal").exists()
+    live.execute("INSERT INTO dataset (name, age) VALUES ('more', 2)")
+    live.commit()
+    live.close()
+    assert names(repo) == ["live", "more"]
+
+
+def test_a_locked_database_refuses_the_commit_in_a_line(ready: Machine, repo: Path) -> None:
+    holder = sqlite3.connect(repo / "dataset.sqlite", isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    (repo / "index.py").write_text(PEOPLE + "    emotion: str\n")
+    refused = ready.git(repo, "commit", "-qm", "x", "index.py", check=False)
+    holder.execute("ROLLBACK")
+    holder.close()
+    assert refused.returncode != 0
+    assert "dataset.sqlite" in refused.stderr
+    assert "locked" in refused.stderr
+    assert ready.git(repo, "diff", "--cached", "--name-only").stdout == ""
+    ready.git(repo, "commit", "-qm", "x", "index.py")
+    assert is_clean(ready, repo)
+
+
+def test_a_new_field_reaches_a_database_that_is_open_elsewhere(ready: Machine, repo: Path) -> None:
+    live = sqlite3.connect(repo / "dataset.sqlite")
+    live.execute("PRAGMA journal_mode=WAL")
+    live.execute("INSERT INTO dataset (name, age) VALUES ('live', 1)")
+    live.commit()
+    (repo / "index.py").write_text(PEOPLE + "    emotion: str\n")
+    ready.git(repo, "commit", "-qm", "emotions", "index.py")
+    live.execute("UPDATE dataset SET emotion = 'calm'")
+    live.commit()
+    live.close()
+    assert names(repo) == ["live"]
+    assert "index.py" in tree(ready, repo)
+    assert ready.git(repo, "status", "--porcelain").stdout == " M dataset.sqlite\n"
