@@ -23,7 +23,8 @@ SMALL = 128 * 1024
 """The largest content that is one chunk."""
 
 SQLITE_BLOCK = 64 * 1024
-_SQLITE_HEADER = b"SQLite format 3\0"
+SQLITE_HEADER = b"SQLite format 3\0"
+"""How every SQLite database begins."""
 
 
 def split(read: Callable[[int], bytes]) -> Iterator[bytes]:
@@ -36,7 +37,7 @@ def split(read: Callable[[int], bytes]) -> Iterator[bytes]:
     if len(head) <= SMALL:
         if head:
             yield head
-    elif head.startswith(_SQLITE_HEADER):
+    elif head.startswith(SQLITE_HEADER):
         while block := stream.exactly(SQLITE_BLOCK):
             yield block
     else:

@@ -28,9 +28,11 @@ PREFIX = b"version git-datasets/"
 MAX_SIZE = 1024
 """No pointer is longer: a blob above this size need not be looked at."""
 
+MAX_CONFLICT_SIZE = 8 * MAX_SIZE
+"""No conflict of pointers is longer: three of them, and markers that carry labels of any length."""
+
 _TEXT = re.compile(rb"version git-datasets/1\noid sha256:([0-9a-f]{64})\nsize (0|[1-9][0-9]{0,18})\n")
 _LARGEST_CONTENT = 2**63 - 1
-_LARGEST_CONFLICT = 8 * MAX_SIZE  # three pointers, and markers that carry labels of any length
 _OID_LINE = b"oid sha256:"
 
 
@@ -77,7 +79,7 @@ def recognise(data: bytes) -> Pointer | None:
 
 def has_conflict(data: bytes) -> bool:
     """Whether `data` is pointer text that a merge left conflict markers in: never content worth storing."""
-    if len(data) > _LARGEST_CONFLICT or b"<<<<<<< " not in data:
+    if len(data) > MAX_CONFLICT_SIZE or b"<<<<<<< " not in data:
         return False
     lines = data.split(b"\n")
     return any(line.startswith(b"<<<<<<< ") for line in lines) and any(

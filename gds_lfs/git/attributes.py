@@ -8,13 +8,14 @@ stay as they are.
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gds_lfs.errors import ConfigError
 from gds_lfs.git.paths import c_quote, c_unquote, quote
+from gds_lfs.git.repo import index_variable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -85,21 +86,17 @@ def check(repo: Repo, paths: Iterable[bytes], source: str | None = None) -> dict
     if source == ":":
         return _check(repo, questions, ["--cached"], None)
     # check-attr --source needs git 2.40; an index of its own does the same everywhere
+    from gds_lfs.git.index import update_with_git
+
     with tempfile.TemporaryDirectory() as folder:
-        index = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
-        _read_attribute_files(repo, source, index)
+        index = Path(folder) / "index"
+        files = [entry for entry in repo.tree(source) if entry.path.rpartition(b"/")[2] == b".gitattributes"]
+        update_with_git(repo, [(entry.mode, entry.sha, entry.path) for entry in files], index)
         return _check(repo, questions, ["--cached"], index)
 
 
-def _read_attribute_files(repo: Repo, source: str, index: dict[str, str]) -> None:
-    """Put the .gitattributes files of a tree-ish, and nothing else, into another index."""
-    files = [entry for entry in repo.tree(source) if entry.path.rpartition(b"/")[2] == b".gitattributes"]
-    lines = b"".join(b"%o %s\t%s\0" % (entry.mode, entry.sha, entry.path) for entry in files)
-    repo.run("update-index", "-z", "--index-info", input=lines, env=index)
-
-
-def _check(repo: Repo, questions: bytes, options: list[str], env: dict[str, str] | None) -> dict[bytes, bool]:
-    output = repo.run("check-attr", "--stdin", "-z", *options, "filter", input=questions, env=env)
+def _check(repo: Repo, questions: bytes, options: list[str], index: Path | None) -> dict[bytes, bool]:
+    output = repo.run("check-attr", "--stdin", "-z", *options, "filter", input=questions, env=index_variable(index))
     fields = output.split(b"\0")
     return dict(zip(fields[0:-1:3], [value == b"datasets" for value in fields[2::3]], strict=True))
 

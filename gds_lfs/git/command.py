@@ -49,5 +49,8 @@ def reason(complaints: bytes) -> str:
 
 def failure(args: Sequence[str | bytes], code: int, complaints: bytes) -> GitError:
     """The error for a git command that ended with `code`."""
-    verb = next((arg for arg in map(os.fsdecode, args) if not arg.startswith("-")), "")
+    words = list(map(os.fsdecode, args))
+    while words[:1] in (["-C"], ["-c"]):  # options before the verb that have a word of their own
+        words = words[2:]
+    verb = next((word for word in words if not word.startswith("-")), "")
     return GitError(f"git {verb}: {reason(complaints) or f'exit code {code}'}")

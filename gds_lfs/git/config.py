@@ -68,8 +68,6 @@ class Settings:
         self._values = _by_key(values)
         self._repo = repo
         self.skip_smudge = _boolean(variables.get("GIT_DATASETS_SKIP_SMUDGE", ""))
-        progress = variables.get("GIT_DATASETS_PROGRESS", "")
-        self.progress = _boolean(progress) if progress else None
         environment = variables.get("VIRTUAL_ENV", "")
         self.virtual_env = Path(environment) if environment else None
 
@@ -156,7 +154,7 @@ def parse_datasetsconfig(pairs: Iterable[tuple[str, str | None]]) -> DatasetsCon
 def write_datasetsconfig(repo: Repo, key: str, value: str | None) -> None:
     """Set one allowed key in the work tree's .datasetsconfig, or remove it (None).
 
-    Raises ConfigError for another key or a value that a reader would ignore.
+    Raises ConfigError for another key or a value that a reader would ignore, GitError when git cannot write it.
     """
     problem = _problem(_canonical(key), "" if value is None else value, unset=value is None)
     if problem:

@@ -106,17 +106,14 @@ def status(repo: Repo) -> Report:
 
 
 def _report(repo: Repo) -> Report:
-    folder = Path(
-        os.fsdecode(repo.run("rev-parse", "--path-format=absolute", "--git-path", "hooks").removesuffix(b"\n"))
-    )
-    return Report(folder, _not_ours(repo, folder))
+    return Report(repo.hooks_path, _not_ours(repo, repo.hooks_path))
 
 
 def _not_ours(repo: Repo, folder: Path) -> str | None:
     """Why the hooks folder is somebody else's; None when we may write there."""
-    settings = Settings.read(repo)
-    scope = settings.scope("core.hooksPath")
-    if scope is None or _lies_in(folder, repo.common_dir):
+    # git is only asked where the answer matters: this runs at the end of every filter
+    scope = None if _lies_in(folder, repo.common_dir) else Settings.read(repo).scope("core.hooksPath")
+    if scope is None:
         return None
     if scope not in ("local", "worktree"):
         return f"core.hooksPath is {folder} in the {scope} config, which other repositories share"

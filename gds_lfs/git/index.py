@@ -20,10 +20,10 @@ from gds_lfs.errors import GitDatasetsError, LockedError
 from gds_lfs.git.blob_writer import write_blobs
 from gds_lfs.git.cache_tree import invalidate
 from gds_lfs.git.index_file import UNKNOWN_STAT, IndexFile, UnsupportedIndexError, decode, encode, stat_data
-from gds_lfs.git.repo import Entry
+from gds_lfs.git.repo import Entry, index_variable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from types import TracebackType
 
     from dulwich.index import SerializedIndexEntry
@@ -45,6 +45,8 @@ _SECOND_NS = 1_000_000_000
 _COARSE_NS = 10_000_000  # some file systems count in hundredths of a second, or in seconds
 # with more files than this to filter again, wait for the second to end
 _WORTH_WAITING = 1000
+# seconds to wait for the lock: the `git status` of an editor holds it for a moment, and often
+_PATIENCE = 3
 
 
 class IndexUpdate:
@@ -68,14 +70,7 @@ class IndexUpdate:
 
     def __enter__(self) -> Self:
         """Lock and read. Raises LockedError when git or another command holds the lock, UnsupportedIndexError."""
-        try:
-            file = os.open(self._lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        except FileExistsError as error:
-            raise LockedError(
-                f"{self._lock} exists: another git command is running, or left it; then delete it"
-            ) from error
-        except OSError as error:
-            raise GitDatasetsError(f"{self._lock} cannot be created: {error.strerror}") from error
+        file = self._take_lock()
         try:
             with open(file, "wb"):
                 self._since = self._since or os.fstat(file).st_mtime_ns
@@ -126,12 +121,19 @@ class IndexUpdate:
         entry = self._index.entries.get(path)
         return None if entry is None else _entry(entry)
 
-    def under(self, folder: bytes) -> Iterator[Entry]:
-        """What is staged in a folder (without a slash at the end; empty for all), conflicts left out."""
-        prefix = folder + b"/" if folder else b""
-        for path, entry in list(self._index.entries.items()):
-            if path.startswith(prefix):
-                yield _entry(entry)
+    def _take_lock(self) -> int:
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                return os.open(self._lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            except FileExistsError as error:
+                if time.monotonic() > deadline:
+                    raise LockedError(
+                        f"{self._lock} exists: another git command is running, or left it; then delete it"
+                    ) from error
+            except OSError as error:
+                raise GitDatasetsError(f"{self._lock} cannot be created: {error.strerror}") from error
+            time.sleep(0.02)
 
     def _make_way(self, path: bytes) -> None:
         """Remove what cannot stand beside a file at `path`: conflict stages, files above it, files below it."""
@@ -241,13 +243,7 @@ def update_with_git(repo: Repo, entries: Iterable[tuple[int, bytes, bytes]], ind
     """
     zeros = b"0" * len(repo.empty_tree)
     lines = b"".join(b"%o %s\t%s\0" % (mode, sha if mode else zeros, path) for mode, sha, path in entries)
-    repo.run(
-        "update-index",
-        "-z",
-        "--index-info",
-        input=lines,
-        env=None if index_path is None else {"GIT_INDEX_FILE": os.path.abspath(index_path)},
-    )
+    repo.run("update-index", "-z", "--index-info", input=lines, env=index_variable(index_path))
 
 
 def _second_that_is_over() -> int:

@@ -2,7 +2,7 @@
 
 Reading goes through `git cat-file --batch` with the questions in a temporary file: git can neither block on
 them nor we on it. In a partial clone a question about an absent object makes git fetch it, one connection
-each, so there the ids are first reduced to those that are here.
+each, so there the ids are first reduced to those that are here. All raise GitError when git fails.
 """
 
 from __future__ import annotations
@@ -28,27 +28,15 @@ _NO_FETCH = {"GIT_NO_LAZY_FETCH": "1"}
 
 def blobs(repo: Repo, shas: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
     """(sha, content) of those that are here and are blobs."""
-    with _batch(repo, ["--batch"], _askable(repo, shas)) as output:
-        while (header := output.readline()) != b"":
-            found = _read_object(output, header)
-            if found is not None and found[0][1] == b"blob":
-                yield found[0][0], found[1]
+    return _contents(repo, _askable(repo, shas))
 
 
 def small_blobs(repo: Repo, shas: Iterable[bytes], limit: int) -> Iterator[tuple[bytes, bytes]]:
     """(sha, content) of the blobs that are here and have at most `limit` bytes."""
-    small: list[bytes] = []
     with _batch(repo, ["--batch-check"], _askable(repo, shas)) as output:
-        for line in output:
-            sha, kind, size = _header(line)
-            if kind == b"blob" and size <= limit:
-                small.append(sha)
+        small = [sha for sha, kind, size in map(_header, output) if kind == b"blob" and size <= limit]
     if small:
-        with _batch(repo, ["--batch"], small) as output:
-            while (header := output.readline()) != b"":
-                found = _read_object(output, header)
-                if found is not None:
-                    yield found[0][0], found[1]
+        yield from _contents(repo, small)
 
 
 def reachable_blobs(repo: Repo, include: Sequence[str], exclude: Sequence[str]) -> Iterator[tuple[bytes, bytes]]:
@@ -96,6 +84,18 @@ def _known_revisions(repo: Repo, revisions: list[str]) -> list[str]:
         return [rev for rev, line in zip(revisions, output, strict=True) if _header(line)[1]]
 
 
+def _contents(repo: Repo, shas: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    with _batch(repo, ["--batch"], shas) as output:
+        for line in iter(output.readline, b""):
+            sha, kind, size = _header(line)
+            if kind:  # else it is absent
+                content = output.read(size + 1)
+                if len(content) != size + 1:
+                    raise GitError("git cat-file ended unexpectedly")
+                if kind == b"blob":
+                    yield sha, content[:-1]
+
+
 def _batch(repo: Repo, options: list[str], names: Sequence[bytes]) -> AbstractContextManager[IO[bytes]]:
     return _stream(repo, ["cat-file", "--buffer", *options], names)
 
@@ -134,14 +134,3 @@ def _header(line: bytes) -> tuple[bytes, bytes, int]:
     if len(parts) == 3 and parts[2].isdigit():
         return parts[0], parts[1], int(parts[2])
     return parts[0] if parts else b"", b"", 0
-
-
-def _read_object(output: IO[bytes], header: bytes) -> tuple[tuple[bytes, bytes, int], bytes] | None:
-    """The object of `cat-file --batch` after its header, None when it is absent."""
-    found = _header(header)
-    if not found[1]:
-        return None
-    content = output.read(found[2] + 1)
-    if len(content) != found[2] + 1:
-        raise GitError("git cat-file ended unexpectedly")
-    return found, content[:-1]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import posixpath
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,6 +28,7 @@ _QUESTIONS = (
     ("--git-dir",),
     ("--git-common-dir",),
     ("--git-path", "index"),
+    ("--git-path", "hooks"),
     ("--show-prefix",),
     ("--show-object-format",),
     ("--show-toplevel",),
@@ -58,9 +60,9 @@ class Change(NamedTuple):
 class Repo:
     """Where a repository's parts are, and git commands that run in it.
 
-    `top` is the work tree (None where there is none), `index_path` honours GIT_INDEX_FILE, `prefix` is the
-    folder the user stands in, relative to the top (empty or ending with a slash), `object_format` is sha1 or
-    sha256.
+    `top` is the work tree (None where there is none), `index_path` honours GIT_INDEX_FILE and `hooks_path`
+    core.hooksPath, `prefix` is the folder the user stands in, relative to the top (empty or ending with a slash),
+    `object_format` is sha1 or sha256.
     """
 
     def __init__(
@@ -70,13 +72,15 @@ class Repo:
         git_dir: Path,
         common_dir: Path,
         index_path: Path,
-        prefix: bytes = b"",
-        object_format: str = "sha1",
+        hooks_path: Path,
+        prefix: bytes,
+        object_format: str,
     ) -> None:
         self.top = top
         self.git_dir = git_dir
         self.common_dir = common_dir
         self.index_path = index_path
+        self.hooks_path = hooks_path
         self.prefix = prefix
         self.object_format = object_format
         self._environment = config.absolute_git_paths(
@@ -92,15 +96,16 @@ class Repo:
         if len(values) < len(_QUESTIONS):
             raise NotARepositoryError(reason(result.stderr) or "not in a git repository")
         values = [value.removesuffix(b"\n") for value in values]
-        top = values[5]  # empty outside a work tree, where this question fails
-        git_dir, common_dir, index = (Path(os.fsdecode(value)) for value in values[:3])
+        prefix, object_format, top = values[4:7]  # the last is empty outside a work tree, where this question fails
+        git_dir, common_dir, index, hooks = (Path(os.fsdecode(value)) for value in values[:4])
         return cls(
             top=Path(os.fsdecode(top)) if top else None,
             git_dir=git_dir,
             common_dir=common_dir,
             index_path=index,
-            prefix=values[3],
-            object_format=values[4].decode("ascii"),
+            hooks_path=hooks,
+            prefix=prefix,
+            object_format=object_format.decode("ascii"),
         )
 
     @property
@@ -152,54 +157,47 @@ class Repo:
             raise GitError(f"{path} is outside the repository at {top}")
         return b"" if found == os.curdir else to_git(found)
 
+    def from_here(self, path: bytes) -> bytes:
+        """A git path as seen from the folder the user stands in."""
+        return posixpath.relpath(path, self.prefix) if self.prefix else path
+
     def head(self) -> bytes | None:
         """The commit that HEAD names, in hex; None on a branch without a commit."""
         return self.run("rev-parse", "--quiet", "--verify", "HEAD^{commit}", check=False).strip() or None
 
     def staged(self, paths: Sequence[bytes] | None = None, index: Path | None = None) -> Iterator[Entry]:
         """Entries of the index (of another index file), in its order; only those at or under `paths` when given."""
-        few = paths is not None and len(paths) <= _MANY_PATHS
-        literal = [b"--", *(path or b"." for path in paths)] if paths is not None and few else []
         if paths is not None and not paths:
             return
-        output = self.run("--literal-pathspecs", "ls-files", "-s", "-z", *literal, env=self._index_variable(index))
-        wanted = None if paths is None or few else frozenset(paths)
-        for line in output.split(b"\0")[:-1]:
-            meta, path = line.split(b"\t", 1)
-            if wanted is None or _is_under(path, wanted):
-                mode, sha, stage = meta.split(b" ")
-                yield Entry(int(mode, 8), sha, int(stage), path)
+        literal, wanted = _narrowed(paths)
+        output = self.run("--literal-pathspecs", "ls-files", "-s", "-z", "--", *literal, env=index_variable(index))
+        for meta, path in _listed(output, wanted):
+            mode, sha, stage = meta.split(b" ")
+            yield Entry(int(mode, 8), sha, int(stage), path)
 
     def tree(self, rev: str, paths: Sequence[bytes] | None = None) -> Iterator[Entry]:
         """Files, links and submodules of a tree-ish, recursively; only those at or under `paths` when given."""
         if paths is not None and not paths:
             return
-        few = paths is not None and len(paths) <= _MANY_PATHS
-        literal = [path for path in paths if path] if paths is not None and few else []
+        literal, wanted = _narrowed(paths)
         output = self.run("ls-tree", "-r", "-z", "--full-tree", "--end-of-options", rev, *literal)
-        wanted = None if paths is None or few else frozenset(paths)
-        for line in output.split(b"\0")[:-1]:
-            meta, path = line.split(b"\t", 1)
-            if wanted is None or _is_under(path, wanted):
-                mode, _, sha = meta.split(b" ")
-                yield Entry(int(mode, 8), sha, 0, path)
+        for meta, path in _listed(output, wanted):
+            mode, _, sha = meta.split(b" ")
+            yield Entry(int(mode, 8), sha, 0, path)
 
     def changed_staged(self, against: str = "HEAD", index: Path | None = None) -> Iterator[Change]:
         """What the index changes against a tree-ish; against nothing when HEAD has no commit yet. No renames."""
         base = self.empty_tree if against == "HEAD" and self.head() is None else against
-        output = self.run(
-            "diff-index",
-            "--cached",
-            "-z",
-            "--no-renames",
-            "--end-of-options",
-            base,
-            env=self._index_variable(index),
-        )
+        options = ["--cached", "-z", "--no-renames", "--end-of-options"]
+        output = self.run("diff-index", *options, base, env=index_variable(index))
         fields = iter(output.split(b"\0")[:-1])
         for meta in fields:
             old_mode, new_mode, old_sha, new_sha, status = meta[1:].split(b" ")
             yield Change(status[:1].decode(), int(old_mode, 8), int(new_mode, 8), old_sha, new_sha, next(fields))
+
+    def blob_id(self, content: bytes) -> bytes:
+        """The id, in hex, that git gives to a blob of this content."""
+        return hashlib.new(self.object_format, b"blob %d\0" % len(content) + content).hexdigest().encode()
 
     @property
     def empty_tree(self) -> str:
@@ -218,6 +216,12 @@ class Repo:
 
         return objects.small_blobs(self, shas, limit)
 
+    def present(self, shas: Iterable[bytes]) -> set[bytes]:
+        """Those of the objects that are here; nothing is fetched."""
+        from gds_lfs.git import objects
+
+        return set(objects.present(self, shas))
+
     def reachable_blobs(self, include: Sequence[str], exclude: Sequence[str] = ()) -> Iterator[tuple[bytes, bytes]]:
         """(sha, path) of every blob reachable from `include` and not from `exclude`.
 
@@ -229,17 +233,34 @@ class Repo:
 
         return objects.reachable_blobs(self, include, exclude)
 
-    def _index_variable(self, index: Path | None) -> dict[str, str] | None:
-        return None if index is None else {"GIT_INDEX_FILE": os.path.abspath(index)}
+
+def index_variable(index: Path | None) -> dict[str, str] | None:
+    """What makes a git command use another index file; None for the repository's own."""
+    return None if index is None else {"GIT_INDEX_FILE": os.path.abspath(index)}
 
 
 def _is_outside(path: str) -> bool:
     return path == os.pardir or path.startswith(os.pardir + os.sep) or os.path.isabs(path)
 
 
+def _narrowed(paths: Sequence[bytes] | None) -> tuple[Sequence[bytes], frozenset[bytes] | None]:
+    """The paths to ask git for, none for all, and those to pick from its answer, None for all of it."""
+    if paths is None or b"" in paths:
+        return (), None
+    return (paths, None) if len(paths) <= _MANY_PATHS else ((), frozenset(paths))
+
+
+def _listed(output: bytes, wanted: frozenset[bytes] | None) -> Iterator[tuple[bytes, bytes]]:
+    """The lines of ls-files and ls-tree, what is said of each path before it."""
+    for line in output.split(b"\0")[:-1]:
+        meta, path = line.split(b"\t", 1)
+        if wanted is None or _is_under(path, wanted):
+            yield meta, path
+
+
 def _is_under(path: bytes, wanted: frozenset[bytes]) -> bool:
     """Whether `path` is one of `wanted` or lies in one of them."""
-    if path in wanted or b"" in wanted:
+    if path in wanted:
         return True
     cut = path.rfind(b"/")
     while cut > 0:

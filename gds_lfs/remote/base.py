@@ -28,6 +28,7 @@ __all__ = [
     "FORMAT_KEY",
     "INDEX_PREFIX",
     "PACKS_PREFIX",
+    "AbsentRemoteError",
     "Entry",
     "NoSuchKeyError",
     "Remote",
@@ -57,6 +58,10 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://", re.ASCII)
 
 class NoSuchKeyError(RemoteError):
     """The remote works, but holds no object under this key."""
+
+
+class AbsentRemoteError(RemoteError):
+    """There is nothing at the URL. The first upload makes it."""
 
 
 class ShortBodyError(RemoteError):

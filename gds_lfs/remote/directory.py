@@ -14,12 +14,11 @@ import time
 from typing import TYPE_CHECKING
 
 from gds_lfs.errors import RemoteError
-from gds_lfs.remote.base import Entry, NoSuchKeyError, ShortBodyError
+from gds_lfs.remote.base import AbsentRemoteError, Entry, NoSuchKeyError, ShortBodyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from typing import BinaryIO
 
     from gds_lfs.remote.base import Source
 
@@ -92,9 +91,9 @@ class DirectoryRemote:
     def get_range(self, key: str, offset: int, length: int) -> bytes:
         """Part of the file's bytes."""
         try:
-            with self._path(key).open("rb", buffering=0) as file:
+            with self._path(key).open("rb") as file:
                 file.seek(offset)
-                data = _read_exactly(file, length)
+                data = file.read(length)
         except FileNotFoundError as error:
             raise self._absent(key) from error
         except OSError as error:
@@ -142,13 +141,14 @@ class DirectoryRemote:
     def _write(self, path: Path, source: Source) -> None:
         # Not mkstemp: its mode 0600 would shut the colleagues out of a shared folder, whatever the umask.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-        with open(descriptor, "wb", buffering=0) as file:  # a descriptor, not a path
+        with open(descriptor, "wb") as file:
             if isinstance(source, bytes):
-                _write_all(file, source)
+                file.write(source)
             else:
                 source.seek(0)
                 while piece := source.read(_COPY_SIZE):
-                    _write_all(file, piece)
+                    file.write(piece)
+            file.flush()
             os.fsync(file.fileno())
 
     def _rename(self, temporary: Path, target: Path, size: int) -> None:
@@ -177,7 +177,9 @@ class DirectoryRemote:
         return NoSuchKeyError(f"{self.url} has no {key}.") if there else self._not_there()
 
     def _not_there(self) -> RemoteError:
-        return RemoteError(f"{self.url} is not there: is the drive mounted, was anything pushed to it?")
+        if os.path.isfile(self.root):
+            return RemoteError(f"{self.url} is a file; a dataset remote must be a folder.")
+        return AbsentRemoteError(f"{self.url} is not there: is the drive mounted, was anything pushed to it?")
 
     def _failure(self, error: OSError, doing: str) -> RemoteError:
         if error.errno in _FULL:
@@ -217,24 +219,6 @@ def _source_size(source: Source) -> int:
     if isinstance(source, bytes):
         return len(source)
     return source.seek(0, os.SEEK_END)
-
-
-def _write_all(file: BinaryIO, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[file.write(view) :]
-
-
-def _read_exactly(file: BinaryIO, length: int) -> bytes:
-    data = file.read(length)
-    if len(data) == length:
-        return data
-    pieces = [data]
-    left = length - len(data)
-    while left and pieces[-1]:
-        pieces.append(file.read(left))
-        left -= len(pieces[-1])
-    return b"".join(pieces)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -155,14 +155,6 @@ class Shard:
             raise MalformedShardError("cut short")
         return self._data[start : start + size]
 
-    def find(self, kind: int, oid: bytes) -> Place | None:
-        """Where the object is, or None if this shard does not know it."""
-        section = self._sections.get(kind)
-        if section is None:
-            return None
-        row = self._search(section, oid)
-        return None if row is None else self._place(row)
-
     def find_many(self, kind: int, ids: Collection[bytes]) -> dict[bytes, Place]:
         """Where those of the objects are that this shard knows."""
         rows = self._rows_of(kind, ids)

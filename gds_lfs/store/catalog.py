@@ -52,7 +52,11 @@ class Place(NamedTuple):
 
 
 class Catalog:
-    """The objects in the packs under `packs`. Safe to use from several threads and processes."""
+    """The objects in the packs under `packs`. Safe to use from several threads and processes.
+
+    Every method raises LockedError where another process keeps the file locked for half a minute, and StoreWriteError
+    where it can no longer be written.
+    """
 
     def __init__(self, path: Path, packs: Path) -> None:
         self._path = path
@@ -97,14 +101,6 @@ class Catalog:
         """Forget a pack that has gone."""
         with self._transaction():
             self._delete(path.stem)
-
-    def ids(self, kind: int) -> Iterator[Oid]:
-        """The ids of all objects of a kind, in order."""
-        last = b""
-        query = "SELECT DISTINCT id FROM objects WHERE kind=? AND id>? ORDER BY id LIMIT 10000"
-        while rows := self._rows(query, (kind, last)):
-            yield from (oid for (oid,) in rows)
-            last = rows[-1][0]
 
     def packs(self) -> list[Path]:
         """The sealed packs, by name."""
@@ -250,6 +246,10 @@ def _is_busy(error: sqlite3.OperationalError) -> bool:
 
 
 def _open(path: Path | str) -> sqlite3.Connection:
+    if isinstance(path, os.PathLike):
+        # SQLite would make it 0644; whoever may write the packs, as the umask says, must be able to write it too
+        with suppress(OSError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o666))
     db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         (version,) = db.execute("PRAGMA user_version").fetchone()

@@ -1,4 +1,4 @@
-"""Files of the store: reading at an offset, whole writes, locks, and what survives a power cut."""
+"""Files of the store: reading at an offset, whole writes, and what survives a power cut."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read_at(descriptor: int, offset: int, size: int) -> bytes:
     return data
 
 
-def open_to_read(path: Path) -> int:
+def open_to_read(path: os.PathLike[str] | str | bytes) -> int:
     """A descriptor of the file; raises OSError."""
     return os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
 
@@ -78,7 +78,7 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename in the folder outlast a power cut, where the platform knows how."""
+    """Make a rename in the folder outlast a power cut, where the platform knows how. Raises OSError."""
     if sys.platform == "win32":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -87,69 +87,3 @@ def sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-class FileLock:
-    """An advisory lock on a file of its own, held as long as this process lives or until `release`.
-
-    The operating system drops it with the process, so a lock that can be taken belongs to nobody alive.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._descriptor = -1
-
-    def create(self) -> None:
-        """Make the file, which must not exist, and hold it; raises OSError."""
-        self._descriptor = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
-        if not _lock(self._descriptor):  # someone who tidies up saw it in the moment before
-            os.close(self._descriptor)
-            self._descriptor = -1
-            raise FileExistsError(f"{self._path} is in use")
-
-    def take(self) -> bool:
-        """Hold an existing file's lock unless someone else does, or the file has gone."""
-        try:
-            descriptor = os.open(self._path, os.O_RDWR)
-        except (FileNotFoundError, PermissionError):
-            return False
-        if not _lock(descriptor) or not self._path.exists():
-            os.close(descriptor)
-            return False
-        self._descriptor = descriptor
-        return True
-
-    def release(self) -> None:
-        """Let go; the file stays."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-    def remove(self) -> None:
-        """Let go and remove the file."""
-        if sys.platform == "win32":
-            self.release()  # an open file cannot be removed there
-        with suppress(OSError):
-            self._path.unlink(missing_ok=True)
-        self.release()
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(descriptor: int) -> bool:
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def _lock(descriptor: int) -> bool:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True

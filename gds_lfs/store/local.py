@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 class LocalStore:
     """The store under `root` (`<common git dir>/datasets`). One that does not exist reads as empty.
 
-    Safe to read from several threads. Nothing is created before something is written.
+    Safe to read from several threads. Nothing is created before something is written. Whatever looks for an object
+    raises LockedError where another process keeps the catalog locked.
     """
 
     def __init__(self, root: Path) -> None:
@@ -47,6 +48,7 @@ class LocalStore:
         self._files = OpenFiles()
         self._frames = Frames(self._files)
         self._reader = Reader(self, self._frames)
+        self._checker = Reader(self, Frames(self._files), repair=False)
         self._temps = TempPacks(root / "tmp", self._files)
 
     def has(self, oid: Oid) -> bool:
@@ -93,10 +95,9 @@ class LocalStore:
         """The file's content; raises as `pieces` does."""
         return b"".join(self.pieces(oid))
 
-    def verify(self, oid: Oid) -> None:
-        """Read the file from the disk and check it; raises as `pieces` does, but sets nothing aside."""
-        for _ in Reader(self, Frames(self._files), repair=False).pieces(oid):
-            pass
+    def verify(self, oid: Oid) -> int:
+        """The file's size, once it was read from the disk and checked; raises as `pieces` does, sets nothing aside."""
+        return sum(map(len, self._checker.pieces(oid)))
 
     def locate(self, kind: int, ids: Iterable[Oid]) -> dict[Oid, Place]:
         """The places of those objects that are here, in sealed packs or in one that a process is still writing."""
@@ -121,31 +122,18 @@ class LocalStore:
         """A chunk, checked; raises MissingObjectError and CorruptObjectError."""
         return self._reader.chunk(oid)
 
-    def file_oids(self) -> Iterator[Oid]:
-        """All files that the sealed packs name, whole or not; a chunk that no manifest lists counts as a small file."""
-        catalog = self._open_catalog()
-        if catalog is None:
-            return
-        listed: set[Oid] = set()
-        for kind in (pack.MANIFESTS, pack.MANIFEST_OBJECTS):
-            for oid in catalog.ids(kind):
-                yield oid
-                with suppress(MissingObjectError, CorruptObjectError):
-                    listed.update(chunk for chunk, _ in self._reader.manifest(oid).chunks)
-        yield from (oid for oid in catalog.ids(pack.CHUNKS) if oid not in listed)
-
     def packs(self) -> list[Path]:
         """The sealed packs."""
         catalog = self._open_catalog()
         return catalog.packs() if catalog else []
 
     def writer(self, framed: bool) -> StoreWriter:
-        """A writer with a pack of its own; what dead writers left is recovered first."""
+        """A writer with a pack of its own; what dead writers left is recovered first. Raises StoreWriteError."""
         self.recover()
         return self._new_writer(framed)
 
     def recover(self) -> int:
-        """Seal what is whole in the packs of writers that died; how many of those there were."""
+        """Seal what is whole in the packs of writers that died; how many there were. Raises StoreWriteError."""
         count = 0
         for path, lock in abandoned(self._root / "tmp"):
             try:

@@ -41,6 +41,7 @@ id is the SHA-256 of the whole file.
 
 from __future__ import annotations
 
+import hashlib
 import struct
 import threading
 from dataclasses import dataclass
@@ -60,6 +61,9 @@ RAW, ZSTD, ZSTD_DICT, PATCH = 0, 1, 2, 3
 PACK_HEADER = b"GDSP\x01"
 TRAILER_SIZE = 12
 MAX_RAW = 256 * 1024 * 1024
+FRAME_SIZE = 1024 * 1024
+"""Raw bytes of small objects that are worth compressing together, in one record of at most `FRAME_MEMBERS`."""
+FRAME_MEMBERS = 2048
 NO_BASE = bytes(OID_SIZE)
 
 _FIXED = struct.Struct("<4sBBIII32sI")
@@ -167,7 +171,7 @@ def decode_header(data: bytes | memoryview) -> Header:
 
 
 def decode_record(data: bytes) -> Record:
-    """Read exactly one record. The payload is checked by `raw_bytes` and `unpack`, not here."""
+    """Read exactly one record; raises CorruptObjectError. `raw_bytes` and `unpack` check the payload, this does not."""
     header = decode_header(data)
     if len(data) != header.record_size:
         raise CorruptObjectError("a pack record is cut short")
@@ -221,7 +225,7 @@ def encode_footer(headers: Iterable[bytes]) -> bytes:
 
 
 def footer_size(tail: bytes) -> int:
-    """From a pack's last bytes (12 at least), the size of its footer and trailer together."""
+    """From a pack's last bytes (12 at least), the size of footer and trailer together. Raises CorruptObjectError."""
     if len(tail) < TRAILER_SIZE or tail[-4:] != b"GDSE":
         raise CorruptObjectError("not a sealed pack: it has no trailer")
     size: int = _TRAILER.unpack(tail[-TRAILER_SIZE:])[0]
@@ -247,6 +251,38 @@ def decode_footer(data: bytes) -> list[Entry]:
     if position != len(footer):
         raise CorruptObjectError("a pack's footer holds more than its records")
     return entries
+
+
+class PackStream:
+    """A pack as it is written, by a `write` that takes all the bytes or raises; nothing is counted then.
+
+    `entries` are the records so far, `size` is the number of bytes.
+    """
+
+    def __init__(self, write: Callable[[bytes], None]) -> None:
+        self.entries: list[Entry] = []
+        self.size = 0
+        self._write = write
+        self._headers: list[bytes] = []
+        self._digest = hashlib.sha256()
+        self._put(PACK_HEADER)
+
+    def add(self, record: Record) -> None:
+        """Write one record; raises what `write` does."""
+        offset, data = self.size, encode_record(record)
+        self._put(data)
+        self.entries.append(Entry(offset, record.header))
+        self._headers.append(data[: record.header.size])
+
+    def finish(self) -> Oid:
+        """Write footer and trailer; the pack's id. Raises what `write` does."""
+        self._put(encode_footer(self._headers))
+        return self._digest.digest()
+
+    def _put(self, data: bytes) -> None:
+        self._write(data)
+        self._digest.update(data)
+        self.size += len(data)
 
 
 def scan(read_at: Callable[[int, int], bytes], end: int, start: int = 0) -> Iterator[Entry]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from collections import deque
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,10 +10,10 @@ from gds_lfs.content import manifest
 from gds_lfs.content.hashing import EMPTY, OID_SIZE, Oid
 from gds_lfs.errors import CorruptObjectError, MissingObjectError
 from gds_lfs.store import pack
+from gds_lfs.store.threads import ordered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from concurrent.futures import Future
 
     from gds_lfs.content.manifest import Manifest
     from gds_lfs.store.catalog import Place
@@ -25,7 +23,6 @@ _ATTEMPTS = 3  # a pack may be sealed, or set aside by another process, between 
 _DEEPEST = 8
 _PARALLEL = 4 * 1024 * 1024  # a file from this size on is worth threads
 _WINDOW = 512
-_AHEAD = 4
 
 
 class Places(Protocol):
@@ -78,7 +75,10 @@ class Reader:
             raise CorruptObjectError(f"the manifest of {oid.hex()} cannot be used: {error}", oid) from error
 
     def chunk(self, oid: Oid, depth: int = 0) -> bytes:
-        """A chunk, at the end of `depth` others that are encoded on each other."""
+        """A chunk, at the end of `depth` others that are encoded on each other.
+
+        Raises MissingObjectError and CorruptObjectError.
+        """
         if depth > _DEEPEST:
             raise CorruptObjectError(f"chunk {oid.hex()} is encoded on others in a circle", oid)
         data = self._find(pack.CHUNKS, oid, depth)
@@ -102,19 +102,8 @@ class Reader:
 
     def _in_parallel(self, ids: list[Oid]) -> Iterator[bytes]:
         """The chunks in order, decoded and checked ahead by other threads, record by record."""
-        from concurrent.futures import ThreadPoolExecutor
-
-        tasks: deque[Future[list[bytes]]] = deque()
-        with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
-            try:
-                for group in self._by_record(ids):
-                    tasks.append(threads.submit(lambda group: [self.chunk(oid) for oid in group], group))
-                    if len(tasks) > _AHEAD:
-                        yield from tasks.popleft().result()
-                while tasks:
-                    yield from tasks.popleft().result()
-            finally:
-                threads.shutdown(cancel_futures=True)
+        for chunks in ordered(self._by_record(ids), lambda group: [self.chunk(oid) for oid in group]):
+            yield from chunks
 
     def _by_record(self, ids: list[Oid]) -> Iterator[list[Oid]]:
         """Neighbours that stand in the same record, together."""

@@ -23,7 +23,8 @@ def copy_whole_records(
 ) -> None:
     """Give `writer` the records of a pack, of a damaged one those members that still have their hash.
 
-    `entries` is the pack's table of contents, or None to find the records by scanning.
+    `entries` is the pack's table of contents, or None to find the records by scanning. Raises OSError, and
+    StoreWriteError from the writer.
     """
     descriptor = open_to_read(path)
     try:

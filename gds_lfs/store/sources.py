@@ -1,4 +1,4 @@
-"""What is being stored, as it is read, and the threads that help with it."""
+"""What is being stored, as it is read."""
 
 from __future__ import annotations
 
@@ -6,83 +6,19 @@ import hashlib
 import os
 from collections import deque
 from contextlib import suppress
-from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from gds_lfs.content import chunker
-from gds_lfs.content.hashing import EMPTY, Oid, oid_of
-from gds_lfs.content.pointer import Pointer
+from gds_lfs.store.files import open_to_read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
-    from concurrent.futures import Executor, Future
+    from collections.abc import Callable, Iterable
+    from concurrent.futures import Future
 
-T = TypeVar("T")
+    from gds_lfs.content.hashing import Oid
+    from gds_lfs.store.threads import Threads
 
 _BLOCKS_AHEAD = 8
-_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0)
-
-
-class Added(NamedTuple):
-    """A file that was stored, and what its open descriptor's stat said before it was read."""
-
-    pointer: Pointer
-    stat: os.stat_result
-
-
-class Threads:
-    """Executors, made when first asked for: most commands store one small file."""
-
-    @cached_property
-    def hasher(self) -> Executor:
-        """One thread, so that what is submitted happens in order."""
-        return self._executor(1)
-
-    @cached_property
-    def cutter(self) -> Executor:
-        """One thread, which reads a large content and cuts it."""
-        return self._executor(1)
-
-    @cached_property
-    def sealer(self) -> Executor:
-        """One thread, for what waits on the disk."""
-        return self._executor(1)
-
-    @cached_property
-    def pool(self) -> Executor:
-        """As many threads as there are processors."""
-        return self._executor(os.cpu_count() or 1)
-
-    def shutdown(self) -> None:
-        """Wait for what is under way."""
-        for executor in vars(self).values():
-            executor.shutdown()
-        vars(self).clear()
-
-    def _executor(self, threads: int) -> Executor:
-        from concurrent.futures import ThreadPoolExecutor
-
-        return ThreadPoolExecutor(threads)
-
-
-def ahead(executor: Executor, items: Iterator[T], count: int) -> Generator[T, None, None]:
-    """The items, each made by the executor's one thread, up to `count` of them before they are asked for.
-
-    Closing it waits for the one that is being made, so that nobody reads behind the caller's back.
-    """
-    tasks: deque[Future[T | None]] = deque()
-    try:
-        while True:
-            while len(tasks) < count:
-                tasks.append(executor.submit(next, items, None))
-            item = tasks.popleft().result()
-            if item is None:
-                return
-            yield item
-    finally:
-        for task in tasks:
-            if not task.cancel():
-                task.exception()
 
 
 class Source:
@@ -124,19 +60,19 @@ class Source:
 
 
 class Read(NamedTuple):
-    """A file that was read; `data` is None where it is too large for one chunk."""
+    """A file that was read, and its open descriptor's stat from before; `data` is None where it is no one chunk."""
 
     path: os.PathLike[str] | str | bytes
+    stat: os.stat_result
     data: bytes | None
-    added: Added
 
 
 def read_files(paths: Iterable[os.PathLike[str] | str | bytes]) -> list[Read]:
-    """All are opened before the first is read, so that the disk is asked for many at a time."""
+    """All are opened before the first is read, so that the disk is asked for many at a time. Raises OSError."""
     opened: list[tuple[os.PathLike[str] | str | bytes, int]] = []
     try:
         for path in paths:
-            descriptor = os.open(path, _FLAGS)
+            descriptor = open_to_read(path)
             opened.append((path, descriptor))
             _announce(descriptor)
         return [_read_file(path, descriptor) for path, descriptor in opened]
@@ -158,6 +94,4 @@ def _read_file(path: os.PathLike[str] | str | bytes, descriptor: int) -> Read:
     if len(data) != stat.st_size:  # a growing file, a device, or a read that was cut short
         while len(data) <= chunker.SMALL and (more := os.read(descriptor, chunker.SMALL + 1 - len(data))):
             data += more
-    if len(data) > chunker.SMALL:
-        return Read(path, None, Added(Pointer(EMPTY, 0), stat))
-    return Read(path, data, Added(Pointer(oid_of(data), len(data)), stat))
+    return Read(path, stat, data if len(data) <= chunker.SMALL else None)

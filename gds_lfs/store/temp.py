@@ -7,7 +7,6 @@ pack, and a lock that can be taken means that nobody will finish what it guards.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from contextlib import suppress
 from functools import partial
@@ -16,7 +15,8 @@ from typing import TYPE_CHECKING
 from gds_lfs.errors import StoreWriteError
 from gds_lfs.store import pack
 from gds_lfs.store.catalog import Place
-from gds_lfs.store.files import FileLock, sync_folder, write_all
+from gds_lfs.store.files import sync_folder, write_all
+from gds_lfs.store.lock import FileLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,43 +30,34 @@ class TempPack:
     """A pack that this process writes. Every method raises StoreWriteError where the disk does not take it."""
 
     def __init__(self, folder: Path) -> None:
-        self.entries: list[pack.Entry] = []
-        self.size = len(pack.PACK_HEADER)
-        self._headers: list[bytes] = []
-        self._digest = hashlib.sha256(pack.PACK_HEADER)
-        self._folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock, self._path = _claim(folder)
             flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0)
             self._descriptor = os.open(self._path, flags, 0o666)
-            write_all(self._descriptor, pack.PACK_HEADER)
+            self._stream = pack.PackStream(lambda data: write_all(self._descriptor, data))
         except OSError as error:
             raise _write_error(folder, error) from error
 
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+        return self._stream.size
+
     def append(self, record: pack.Record) -> None:
         """Write a record whole; a part of one is taken back."""
-        header = record.header.encode()
-        data = header + record.payload
         try:
-            write_all(self._descriptor, data)
+            self._stream.add(record)
         except OSError as error:
             with suppress(OSError):
                 os.ftruncate(self._descriptor, self.size)
                 os.lseek(self._descriptor, self.size, os.SEEK_SET)
             raise _write_error(self._path, error) from error
-        self._digest.update(data)
-        self.entries.append(pack.Entry(self.size, record.header))
-        self._headers.append(header)
-        self.size += len(data)
 
-    def seal(self, packs: Path, sealed: Callable[[Path, Sequence[pack.Entry]], None]) -> Path:
+    def seal(self, packs: Path, sealed: Callable[[Path, Sequence[pack.Entry]], None]) -> None:
         """Complete the pack and move it under `packs`; `sealed` is told before the lock goes."""
         try:
-            footer = pack.encode_footer(self._headers)
-            write_all(self._descriptor, footer)
-            self._digest.update(footer)
-            name = self._digest.hexdigest()
+            name = self._stream.finish().hex()
             os.fsync(self._descriptor)
             self._path.chmod(os.fstat(self._descriptor).st_mode & ~0o222)
             self._close()
@@ -76,12 +67,11 @@ class TempPack:
             self.abandon()
             raise _write_error(self._path, error) from error
         try:
-            sealed(target, self.entries)
+            sealed(target, self._stream.entries)
         except BaseException:
             self._lock.release()  # it stays, and says that the catalog lacks a pack
             raise
         self._lock.remove()
-        return target
 
     def abandon(self) -> None:
         """Leave what is written to whoever recovers it."""

@@ -12,7 +12,7 @@ from collections import deque
 from contextlib import closing, contextmanager
 from io import BytesIO
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gds_lfs.content import chunker
 from gds_lfs.content.hashing import EMPTY, Oid, oid_of
@@ -20,8 +20,10 @@ from gds_lfs.content.manifest import Manifest
 from gds_lfs.content.pointer import Pointer
 from gds_lfs.errors import StoreWriteError
 from gds_lfs.store import pack
-from gds_lfs.store.sources import Added, Source, Threads, ahead, read_files
+from gds_lfs.store.pack import FRAME_MEMBERS, FRAME_SIZE
+from gds_lfs.store.sources import Source, read_files
 from gds_lfs.store.temp import TempPack
+from gds_lfs.store.threads import AHEAD, Threads, ahead, bundles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -29,12 +31,16 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-FRAME_SIZE = 1024 * 1024
-FRAME_MEMBERS = 2048
 PACK_SIZE = 64 * 1024 * 1024
 
-_AHEAD = 4  # tasks that may wait for a thread: bounds the memory to a few frames
 _FILES_AT_ONCE = 64
+
+
+class Added(NamedTuple):
+    """A file that was stored, and what its open descriptor's stat said before it was read."""
+
+    pointer: Pointer
+    stat: os.stat_result
 
 
 class StoreWriter:
@@ -66,7 +72,7 @@ class StoreWriter:
         self._failed: BaseException | None = None
         self._frames = {kind: _Frame() for kind in (pack.CHUNKS, pack.MANIFESTS)}
         self._encoding: deque[Future[pack.Record]] = deque()
-        self._sealing: deque[Future[Path]] = deque()
+        self._sealing: deque[Future[None]] = deque()
 
     def add(self, read: Callable[[int], bytes]) -> Pointer:
         """Store what `read` gives (at most n bytes for `read(n)`, b"" at the end only)."""
@@ -102,13 +108,15 @@ class StoreWriter:
         remaining = iter(paths)
         while batch := list(islice(remaining, _FILES_AT_ONCE)):
             files = read_files(batch)
+            small = [file.data for file in files if file.data is not None]
+            pointers = [Pointer(oid_of(data), len(data)) for data in small]
             with self._guard():
-                small = [file for file in files if file.data is not None]
-                self._put_chunks([file.added.pointer.oid for file in small], [file.data or b"" for file in small])
+                self._put_chunks([pointer.oid for pointer in pointers], small)
                 if not self._framed:
                     self._settle()
+            known = iter(pointers)
             for file in files:
-                yield self._add_file(file.path) if file.data is None else file.added
+                yield self._add_file(file.path) if file.data is None else Added(next(known), file.stat)
 
     def add_record(self, record: pack.Record) -> None:
         """Store a record as it is, which `pack.unpack` has checked, unless all its members are stored."""
@@ -149,10 +157,10 @@ class StoreWriter:
     def _add_large(self, source: Source, chunks: Iterable[bytes]) -> Pointer:
         listed: list[tuple[Oid, int]] = []
         hashing: deque[tuple[list[bytes], Future[list[Oid]]]] = deque()
-        with closing(ahead(self._threads.cutter, _groups(chunks), _AHEAD)) as groups:
+        with closing(ahead(self._threads.cutter, bundles(chunks, len, FRAME_SIZE), AHEAD)) as groups:
             for group in groups:
                 hashing.append((group, self._threads.pool.submit(_hash_all, group)))
-                if len(hashing) > _AHEAD:
+                if len(hashing) > AHEAD:
                     self._put_group(*hashing.popleft(), listed)
         while hashing:
             self._put_group(*hashing.popleft(), listed)
@@ -194,7 +202,7 @@ class StoreWriter:
         """Have a full frame compressed, and write those that are."""
         self._encoding.append(self._threads.pool.submit(pack.make_record, kind, self._frames[kind].items))
         self._frames[kind] = _Frame()
-        while len(self._encoding) > _AHEAD or (self._encoding and self._encoding[0].done()):
+        while len(self._encoding) > AHEAD or (self._encoding and self._encoding[0].done()):
             self._write(self._encoding.popleft().result())
 
     def _settle(self) -> None:
@@ -215,7 +223,7 @@ class StoreWriter:
         if self._temp.size >= PACK_SIZE:
             temp, self._temp = self._temp, None
             self._sealing.append(self._threads.sealer.submit(temp.seal, self._root / "packs", self._sealed))
-            while len(self._sealing) > _AHEAD:
+            while len(self._sealing) > AHEAD:
                 self._sealing.popleft().result()
 
     @contextmanager
@@ -245,20 +253,6 @@ class _Frame:
     def __init__(self) -> None:
         self.items: list[tuple[Oid, bytes]] = []
         self.size = 0
-
-
-def _groups(chunks: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Chunks in groups of about a frame: tasks large enough to be worth a thread."""
-    group: list[bytes] = []
-    size = 0
-    for chunk in chunks:
-        group.append(chunk)
-        size += len(chunk)
-        if size >= FRAME_SIZE:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
 
 
 def _hash_all(chunks: list[bytes]) -> list[Oid]:

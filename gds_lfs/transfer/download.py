@@ -24,13 +24,14 @@ from gds_lfs.errors import (
     TransientRemoteError,
 )
 from gds_lfs.remote.base import NoSuchKeyError, ShortBodyError, pack_key
+from gds_lfs.store.lock import FileLock
 from gds_lfs.store.pack import CHUNKS, MANIFESTS, decode_record, unpack
 from gds_lfs.transfer.index import RemoteIndex
 from gds_lfs.transfer.queue import DEFAULT_RETRY, Meter, Retry, Silent, run
 from gds_lfs.transfer.ranges import Range, plan
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from gds_lfs.content.hashing import Oid
@@ -55,13 +56,14 @@ _PATIENCE = 600
 class DownloadReport:
     """What a download did. Paths are those of the request.
 
-    `missing` files are not, or not wholly, on the remote; `damaged` ones are there, but what came is not
-    right.
+    `missing` files are not, or not wholly, on the remote; `damaged` ones are there, in `damaged_packs` (keys), but what
+    came is not right.
     """
 
     fetched: set[Oid] = field(default_factory=set)
     missing: dict[Oid, str] = field(default_factory=dict)
     damaged: dict[Oid, str] = field(default_factory=dict)
+    damaged_packs: list[str] = field(default_factory=list)
     bytes_received: int = 0
 
 
@@ -87,7 +89,7 @@ def download(
     absent = store.missing(oid for oid in wanted if oid != EMPTY)
     if not absent:
         return DownloadReport()
-    with _waiting(turn):
+    with _turn(turn):
         store.recover()
         absent = store.missing(absent)  # another download may have fetched it, or died
         index = RemoteIndex(remote, cache_dir, retry)
@@ -103,15 +105,19 @@ def download(
     return _report(wanted, absent, fetch)
 
 
-def _waiting(turn: Path | None) -> contextlib.AbstractContextManager[object]:
-    held = contextlib.ExitStack()
-    if turn is not None:
-        from filelock import FileLock, Timeout  # not paid where nothing is absent
-
-        with contextlib.suppress(OSError, NotImplementedError, Timeout):
-            turn.parent.mkdir(parents=True, exist_ok=True)
-            held.enter_context(FileLock(turn, timeout=_PATIENCE))
-    return held
+@contextlib.contextmanager
+def _turn(file: Path | None) -> Iterator[None]:
+    """Wait for the others that were given this file; without it, where it cannot be locked, and in time, go on."""
+    lock = None if file is None else FileLock(file)
+    try:
+        if file is not None and lock is not None:
+            with contextlib.suppress(OSError):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                lock.wait(_PATIENCE)
+        yield
+    finally:
+        if lock is not None:
+            lock.release()
 
 
 def _report(wanted: Mapping[Oid, str], absent: set[Oid], fetch: _Fetch) -> DownloadReport:
@@ -123,6 +129,7 @@ def _report(wanted: Mapping[Oid, str], absent: set[Oid], fetch: _Fetch) -> Downl
         fetched=absent - failed,
         missing={oid: wanted[oid] for oid in failed - damaged},
         damaged={oid: wanted[oid] for oid in damaged},
+        damaged_packs=sorted(map(pack_key, fetch.bad_packs)) if damaged else [],
         bytes_received=fetch.bytes_received,
     )
 
@@ -144,6 +151,7 @@ class _Fetch:
         self._retry = retry
         self._manifests: dict[Oid, Manifest] = {}
         self._bad: set[tuple[int, Oid]] = set()
+        self.bad_packs: set[Oid] = set()
         self._alone: set[Place] = set()
         self._outages = 0
         #: Why something did not come, if it is neither absence nor damage.
@@ -288,3 +296,4 @@ class _Fetch:
         for oid in ids:
             self._index.avoid(kind, oid, place)
             self._bad.add((kind, oid))
+            self.bad_packs.add(place.pack)

@@ -43,7 +43,10 @@ _LEFTOVER_AGE = 3600
 
 
 class RemoteIndex:
-    """All shards of a remote, searched as one. `refresh` comes first."""
+    """All shards of a remote, searched as one. `refresh` comes first.
+
+    What asks the remote, or looks into a malformed shard, raises RemoteError.
+    """
 
     def __init__(self, remote: Remote, cache_dir: Path, retry: Retry = DEFAULT_RETRY) -> None:
         self._remote = remote
@@ -56,10 +59,7 @@ class RemoteIndex:
         self._refused: set[tuple[int, bytes, Place]] = set()
 
     def refresh(self) -> None:
-        """Ask which shards there are and read those not known yet: one list where nothing is new.
-
-        Raises RemoteError.
-        """
+        """Ask which shards there are and read those not known yet: one list where nothing is new."""
         for _ in range(_LISTINGS):
             listed = dict(self._list(INDEX_PREFIX))
             known = {shard: self.shards.get(shard) or self._cached(shard) for shard in listed}

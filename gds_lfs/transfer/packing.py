@@ -9,22 +9,23 @@ finds those it already sent under the same names.
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from typing import TYPE_CHECKING, NamedTuple
 
 from gds_lfs.errors import CorruptObjectError, MissingObjectError, StoreWriteError
 from gds_lfs.remote.shard import Item, Place
+from gds_lfs.store.files import write_all
 from gds_lfs.store.pack import (
     CHUNKS,
+    FRAME_MEMBERS,
+    FRAME_SIZE,
     MANIFESTS,
     NO_BASE,
-    PACK_HEADER,
-    encode_footer,
+    PackStream,
     make_record,
     unpack,
 )
-from gds_lfs.transfer.queue import ordered
+from gds_lfs.store.threads import bundles, ordered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PackFile", "cut_chunks", "cut_manifests", "fill_packs"]
 
-#: Raw bytes that are gathered into one new frame.
-FRAME_SIZE = 1 << 20
-FRAME_MEMBERS = 2048
 #: A record with fewer raw bytes than this is gathered with others instead of going as it is.
 SMALL_RECORD = 256 * 1024
 #: A pack that has reached this size is closed; it may be larger by one record.
@@ -49,7 +47,7 @@ PACK_SIZE = 32 << 20
 
 
 class PackFile:
-    """A pack being written to a nameless file: a killed process leaves nothing behind.
+    """A pack being written to a nameless file, `file`: a killed process leaves nothing behind.
 
     What writes raises StoreWriteError where the disk does not take it.
     """
@@ -57,61 +55,47 @@ class PackFile:
     def __init__(self, scratch: Path) -> None:
         self._scratch = scratch
         try:
-            self._file = tempfile.TemporaryFile(dir=scratch, buffering=0)  # noqa: SIM115  # `close` closes it
+            self.file: BinaryIO = tempfile.TemporaryFile(dir=scratch, buffering=0)  # noqa: SIM115  # `close` closes it
         except OSError as error:
             raise self._failure(error) from error
-        self._hash = hashlib.sha256()
-        self._headers: list[bytes] = []
-        self._records: list[tuple[Header, int]] = []
-        self.size = 0
-        self._write(PACK_HEADER)
+        self._stream = PackStream(self._write)
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+        return self._stream.size
 
     def add(self, record: Record) -> None:
         """Append one record."""
-        header = record.header.encode()
-        self._records.append((record.header, self.size))
-        self._headers.append(header)
-        self._write(header)
-        self._write(record.payload)
+        self._stream.add(record)
 
     def seal(self) -> None:
         """Write the footer; the pack has its id from now on."""
-        self._write(encode_footer(self._headers))
-        self.id = self._hash.digest()
-        self.raw_size = sum(header.raw_size for header, _ in self._records if header.kind == CHUNKS)
+        self.id = self._stream.finish()
+        headers = (header for _, header in self._stream.entries)
+        self.raw_size = sum(header.raw_size for header in headers if header.kind == CHUNKS)
 
     def items(self) -> list[Item]:
         """What the sealed pack holds, for the index."""
         return [
             Item(header.kind, oid, place)
-            for header, offset in self._records
+            for offset, header in self._stream.entries
             for place in [self._place(header, offset)]
             for oid, _ in header.members
         ]
 
-    @property
-    def file(self) -> BinaryIO:
-        """The open file."""
-        return self._file
-
     def close(self) -> None:
-        """Give up the file and the list of its records."""
-        self._file.close()
-        self._headers.clear()
-        self._records.clear()
+        """Give up the file."""
+        self.file.close()
 
     def _place(self, header: Header, offset: int) -> Place:
         return Place(self.id, offset, header.record_size, header.base if header.base != NO_BASE else b"")
 
     def _write(self, data: bytes) -> None:
-        self._hash.update(data)
-        view = memoryview(data)
         try:
-            while view:
-                view = view[self._file.write(view) :]
+            write_all(self.file.fileno(), data)
         except OSError as error:
             raise self._failure(error) from error
-        self.size += len(data)
 
     def _failure(self, error: OSError) -> StoreWriteError:
         return StoreWriteError(
@@ -200,7 +184,8 @@ def _read_all(store: LocalStore, places: Mapping[Oid, LocalPlace]) -> Iterator[_
     distinct: dict[tuple[Path, int], tuple[Oid, LocalPlace]] = {}
     for oid, place in places.items():
         distinct.setdefault((place.path, place.offset), (oid, place))
-    for batch in ordered(_batches(distinct.values()), read):
+    batches = bundles(distinct.values(), lambda found: found[1].length, FRAME_SIZE)
+    for batch in ordered(batches, read):
         yield from batch
 
 
@@ -219,20 +204,6 @@ def _gone(oid: Oid) -> MissingObjectError:
     return MissingObjectError(f"chunk {oid.hex()} has gone from the local store", oid)
 
 
-def _batches(places: Iterable[tuple[Oid, LocalPlace]]) -> Iterator[list[tuple[Oid, LocalPlace]]]:
-    """Enough records at a time that handing them to a thread does not cost more than reading them."""
-    batch: list[tuple[Oid, LocalPlace]] = []
-    size = 0
-    for oid, place in places:
-        batch.append((oid, place))
-        size += place.length
-        if size >= FRAME_SIZE:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
 def _goes_as_it_is(header: Header, plain: set[Oid], is_base: Callable[[Oid], bool]) -> bool:
     if header.base != NO_BASE:
         return header.base in plain or is_base(header.base)
@@ -248,7 +219,7 @@ def cut_manifests(manifests: Iterable[Manifest]) -> Iterator[Record]:
 
 
 def fill_packs(records: Iterable[Record], scratch: Path) -> Iterator[PackFile]:
-    """Sealed packs of these records; whoever takes one closes it."""
+    """Sealed packs of these records; whoever takes one closes it. Raises StoreWriteError."""
     pack: PackFile | None = None
     try:
         for record in records:

@@ -9,10 +9,8 @@ and are reported, then the error is raised.
 
 from __future__ import annotations
 
-import os
 import random
 import threading
-from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, final
 
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
 
-__all__ = ["DEFAULT_RETRY", "Meter", "Progress", "Retry", "Silent", "ordered", "retrying", "run"]
+__all__ = ["DEFAULT_RETRY", "Meter", "Progress", "Retry", "Silent", "retrying", "run"]
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -210,22 +208,3 @@ def _next_done(pending: dict[Future[R], J], count: int) -> Iterator[Future[R]]:
         done = wait(pending, return_when=FIRST_COMPLETED).done
         count -= len(done)
         yield from done
-
-
-def ordered(jobs: Iterable[J], worker: Callable[[J], R]) -> Iterator[R]:
-    """The jobs' results in the jobs' order, a few computed ahead on the processor's other cores."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    threads = min(4, os.cpu_count() or 1)
-    waiting: deque[Future[R]] = deque()
-    with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="ahead") as executor:
-        try:
-            for job in jobs:
-                waiting.append(executor.submit(worker, job))
-                if len(waiting) > threads:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()

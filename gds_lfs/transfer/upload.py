@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from gds_lfs.content.hashing import EMPTY, oid_of
 from gds_lfs.errors import CorruptObjectError, MissingObjectError, RemoteError
-from gds_lfs.remote.base import check_format, index_key, pack_key
+from gds_lfs.remote.base import AbsentRemoteError, check_format, index_key, pack_key
 from gds_lfs.store.pack import CHUNKS, MANIFESTS
 from gds_lfs.transfer.consolidate import merge, to_merge
 from gds_lfs.transfer.index import RemoteIndex
@@ -72,14 +72,16 @@ def upload(
     wanted = {oid: path for oid, path in sorted(wanted.items(), key=lambda pair: pair[1]) if oid != EMPTY}
     if not wanted:
         return UploadReport()
-    remote.create()
     index = RemoteIndex(remote, cache_dir, retry)
-    index.refresh()
-    present = index.check_packs()
+    present: dict[bytes, int] = {}
+    with contextlib.suppress(AbsentRemoteError):
+        index.refresh()
+        present = index.check_packs()
     absent = _absent_files(store, index, wanted)
     if not absent:
         return UploadReport()
     needs = _Needs(store, index, {oid: wanted[oid] for oid in absent})
+    remote.create()
     retrying(lambda: check_format(remote, create=True), retry)
     sending = _Upload(
         store, remote, index, needs, scratch=_scratch(cache_dir), progress=progress or Silent(), retry=retry
@@ -193,7 +195,7 @@ class _Upload:
 
     def _packs(self, files: contextlib.ExitStack) -> Generator[PackFile, None, None]:
         for pack in fill_packs(self._records(), self._scratch):
-            files.callback(pack.close)  # also when the upload fails
+            files.callback(pack.file.close)  # also when the upload fails; without holding on to what a pack lists
             yield pack
 
     def _records(self) -> Iterator[Record]:

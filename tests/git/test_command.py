@@ -25,3 +25,4 @@ def test_what_git_complains_about(complaints, told):
 
 def test_an_error_names_the_command():
     assert str(failure(["--literal-pathspecs", "ls-files", "-z"], 128, b"")) == "git ls-files: exit code 128"
+    assert str(failure(["-C", "/some/where", "ls-files"], 1, b"fatal: no\n")) == "git ls-files: no"

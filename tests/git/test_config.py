@@ -44,9 +44,6 @@ def test_variables():
     assert settings().skip_smudge is False
     assert settings(GIT_DATASETS_SKIP_SMUDGE="1").skip_smudge is True
     assert settings(GIT_DATASETS_SKIP_SMUDGE="0").skip_smudge is False
-    assert settings().progress is None
-    assert settings(GIT_DATASETS_PROGRESS="false").progress is False
-    assert settings(GIT_DATASETS_PROGRESS="true").progress is True
 
 
 def test_cache_dir(monkeypatch, tmp_path):

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from gds_lfs.store.files import FileLock, OpenFiles, open_to_read, read_at, write_all
+from gds_lfs.store.files import OpenFiles, open_to_read, read_at, write_all
 
 
 def test_reading_at_an_offset(tmp_path):
@@ -41,18 +41,3 @@ def test_short_writes_are_continued(tmp_path, monkeypatch):
     write_all(descriptor, b"")
     os.close(descriptor)
     assert (tmp_path / "file").read_bytes() == bytes(range(100))
-
-
-def test_a_lock_is_one_process_and_goes_with_it(tmp_path):
-    path = tmp_path / "it.lock"
-    holder, other = FileLock(path), FileLock(path)
-    assert not other.take()
-    holder.create()
-    assert not other.take()
-    holder.release()
-    assert other.take()
-    with pytest.raises(FileExistsError):
-        FileLock(path).create()
-    other.remove()
-    assert not path.exists()
-    assert not holder.take()

@@ -1,16 +1,17 @@
 from __future__ import annotations
 
+import errno
 import hashlib
 import random
 from typing import TYPE_CHECKING, Any
 
-import filelock
 import pytest
 
 from gds_lfs.errors import RemoteError, StoreWriteError, TransientRemoteError
 from gds_lfs.remote.base import NoSuchKeyError, open_remote
 from gds_lfs.remote.shard import Shard
 from gds_lfs.store import pack
+from gds_lfs.store.lock import FileLock
 from gds_lfs.store.writer import StoreWriter
 from gds_lfs.transfer import download as downloading
 from gds_lfs.transfer import packing
@@ -59,7 +60,7 @@ def test_only_what_is_wanted_comes(filled: dict[bytes, str], other: Any, memory:
     report = download(other.store, memory, other.cache, one, retry=prompt)
     assert report.fetched == one.keys()
     assert report.bytes_received < 1_200_000
-    assert oid(LARGE) not in set(other.store.file_oids())
+    assert not other.store.has(oid(LARGE))
 
 
 def test_everything_is_sealed(filled: dict[bytes, str], other: Any, memory: Any, prompt: Any, tmp_path: Path) -> None:
@@ -111,7 +112,7 @@ def test_packs_that_are_gone(clone: Any, other: Any, memory: Any, prompt: Any) -
 
 def place_of(memory: Any, kind: int, data: bytes) -> tuple[str, int, int]:
     for key in memory.keys("index/"):
-        place = Shard(memory.objects[key]).find(kind, oid(data))
+        place = Shard(memory.objects[key]).find_many(kind, [oid(data)]).get(oid(data))
         if place:
             name = place.pack.hex()
             return f"packs/{name[:2]}/{name}.pack", place.offset, place.length
@@ -240,8 +241,7 @@ def test_an_index_that_lies(filled: dict[bytes, str], other: Any, memory: Any, p
 
     (key,) = memory.keys("index/")
     shard = Shard(memory.objects.pop(key))
-    place = shard.find(pack.CHUNKS, oid(FRAMES[0]))
-    assert place is not None
+    place = shard.find_many(pack.CHUNKS, [oid(FRAMES[0])])[oid(FRAMES[0])]
     wrong = [Item(pack.CHUNKS, oid(b"other"), place), Item(pack.MANIFESTS, oid(b"file"), place)]
     data = encode([*shard.items(), *wrong, Item(1, oid(b"far"), place._replace(offset=1 << 40))], shard.packs)
     memory.put(index_key(hashlib.sha256(data).digest()), data)
@@ -316,10 +316,10 @@ def test_where_there_are_no_locks(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refuse(self: object, *args: object, **keywords: object) -> None:
-        raise NotImplementedError("flock")
+    def refuse(self: object, seconds: float) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(filelock.FileLock, "acquire", refuse)
+    monkeypatch.setattr(FileLock, "wait", refuse)
     turn = tmp_path / "fetch.lock"
     report = download(other.store, memory, other.cache, filled, turn=turn, retry=prompt)
     assert report.fetched == filled.keys()
@@ -335,6 +335,8 @@ def test_one_that_holds_its_turn_too_long(
 ) -> None:
     monkeypatch.setattr(downloading, "_PATIENCE", 0.01)
     turn = tmp_path / "fetch.lock"
-    with filelock.FileLock(turn):
-        report = download(other.store, memory, other.cache, filled, turn=turn, retry=prompt)
+    holder = FileLock(turn)
+    holder.create()
+    report = download(other.store, memory, other.cache, filled, turn=turn, retry=prompt)
+    holder.release()
     assert report.fetched == filled.keys()

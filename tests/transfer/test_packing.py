@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import hashlib
-import io
+import os
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -62,19 +62,18 @@ def test_a_pack_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_room_to_put_a_pack_together(tmp_path: Path) -> None:
+def test_no_room_to_put_a_pack_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(StoreWriteError, match=r"cannot put a pack together in .*nowhere"):
         PackFile(tmp_path / "nowhere")
 
-    class Full(io.RawIOBase):
-        def write(self, data: Any) -> int:
-            raise OSError(28, "No space left on device")
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
 
     file = PackFile(tmp_path)
-    file.close()
-    file._file = Full()
+    monkeypatch.setattr(os, "write", full)
     with pytest.raises(StoreWriteError, match="No space left"):
         file.add(pack.make_record(pack.CHUNKS, [(oid(b"a"), b"a")]))
+    file.close()
 
 
 def test_each_chunk_is_cut_once_in_order(clone: Any) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gds_lfs.errors import RemoteError, TransientRemoteError
-from gds_lfs.transfer.queue import Meter, Retry, ordered, retrying, run
+from gds_lfs.transfer.queue import Meter, Retry, retrying, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -212,26 +212,6 @@ def test_the_end_of_a_run_cuts_delays_short() -> None:
     with pytest.raises(RemoteError, match="for good"):
         run([0, 1], worker, workers=2, on_done=lambda *_: None, retry=Retry(base=60, longest=60))
     assert time.monotonic() - begin < 10
-
-
-def test_ordered() -> None:
-    def worker(job: int) -> int:
-        time.sleep(0.003 if job % 4 == 0 else 0)
-        return job
-
-    assert list(ordered(range(40), worker)) == list(range(40))
-
-
-def test_ordered_passes_errors_on_in_their_place() -> None:
-    def worker(job: int) -> int:
-        if job == 5:
-            raise ValueError("five")
-        return job
-
-    results = ordered(range(100), worker)
-    assert [next(results) for _ in range(5)] == [0, 1, 2, 3, 4]
-    with pytest.raises(ValueError, match="five"):
-        next(results)
 
 
 def test_the_meter_never_passes_its_totals(watcher: Any) -> None:
