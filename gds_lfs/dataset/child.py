@@ -102,11 +102,12 @@ class Child:
         return lines[-1].strip()[:300] if lines else ""
 
     def _raise_death(self) -> None:
-        self._kill()
-        code = self._process.wait()
+        code = self._ended()
         self._drain.join(_PATIENCE)
         if self._timed_out:
             how = f"sent nothing for {self._timeout:g} seconds and was ended"
+        elif code is None:
+            how = "closed the files it is spoken to through"
         elif code < 0:
             how = f"was ended by {_signal_name(-code)}"
             if -code == getattr(signal, "SIGKILL", 9):
@@ -114,6 +115,15 @@ class Child:
         else:
             how = f"ended early, with exit code {code}"
         raise ChildDied(f"{how}; the last it printed: {self.last_words}" if self.last_words else how)
+
+    def _ended(self) -> int | None:
+        """The exit code of the child; None for one that had to be ended now, since it went on without answering."""
+        try:
+            return self._process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._kill()
+            self._process.wait()
+            return None
 
     def _start_timer(self) -> threading.Timer | None:
         if self._timeout is None:

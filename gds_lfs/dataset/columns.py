@@ -35,6 +35,14 @@ def change(draft: Draft, drop: Iterable[str], add: Sequence[Field], retype: Iter
             _convert(draft.tables.connection, each)
 
 
+def fill_defaults(connection: sqlite3.Connection, fields: Iterable[Field]) -> None:
+    """Give rows without a value the default of a field that must have one, also where it was declared after them."""
+    for field in fields:
+        if field.default is not None and not field.type.optional:
+            name = quoted(field.name)
+            connection.execute(f"UPDATE dataset SET {name} = ? WHERE {name} IS NULL", (field.default,))
+
+
 def _drop(draft: Draft, name: str) -> None:
     connection = draft.tables.connection
     draft.drop_files([file for file in draft.tables.files() if file.field == name])
@@ -75,8 +83,13 @@ def _references(connection: sqlite3.Connection, name: str) -> list[str]:
 
 
 def _add(connection: sqlite3.Connection, field: Field) -> None:
+    there = {name.lower() for _, name, *_ in connection.execute("PRAGMA table_info(dataset)")}
+    if field.name.lower() in there:
+        raise DatasetError(
+            f"{field.name}: the table has a column of this name that was made by hand; rename or drop that one first"
+        )
     connection.execute(f"ALTER TABLE dataset ADD COLUMN {quoted(field.name)} {field.type.sql}")
-    if field.default is not None:
+    if field.default is not None and field.type.optional:
         # Not a DEFAULT of the column: the one in index.py may change later, that one could not.
         connection.execute(f"UPDATE dataset SET {quoted(field.name)} = ?", (field.default,))
 

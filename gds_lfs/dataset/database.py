@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _WAIT = 5.0
 _HEADER_SIZE = 100
 _HEADER = b"SQLite format 3\0"
+_ROLLBACK_MODE = 1  # https://sqlite.org/fileformat2.html: the file format write version
 
 
 class RowFile(NamedTuple):
@@ -50,10 +51,6 @@ class State:
     """For derived fields, the rows whose inputs were changed or inserted by hand."""
     orphans: tuple[str, ...] = ()
     """The files of rows that were deleted by hand."""
-
-    def file_fields(self) -> list[str]:
-        """The names of the fields that have a folder."""
-        return [recorded.name for recorded in self.fields if recorded.type.is_file]
 
 
 def read_state(path: Path | None) -> State:
@@ -90,15 +87,26 @@ def read_agreement(path: Path | None) -> str | None:
         return tables.meta("agreement") if tables.exist() else None
 
 
-def files(path: Path | None) -> Iterator[RowFile]:
-    """All files that the rows of a database name. Raises like `read_state`."""
+def read_file_fields(path: Path | None) -> list[str]:
+    """The names of the fields that have a folder. Raises like `read_state`."""
+    if path is None or not path.exists():
+        return []
+    with connect(path) as tables:
+        return [recorded.name for recorded in tables.fields() if recorded.type.is_file] if tables.exist() else []
+
+
+def files(path: Path | None, *, orphans: bool = False) -> Iterator[RowFile]:
+    """All files that the rows of a database name; with `orphans` also those of rows that were deleted by hand.
+
+    Raises like `read_state`.
+    """
     if path is None or not path.exists():
         return
     with connect(path) as tables:
         if tables.exist():
-            orphans = {(file.field, file.row) for file in tables.orphans()}
+            left_out = set() if orphans else {(file.field, file.row) for file in tables.orphans()}
             for file in tables.files():
-                if (file.field, file.row) not in orphans:
+                if (file.field, file.row) not in left_out:
                     yield RowFile(file.path, file.file.oid, file.file.size)
 
 
@@ -118,6 +126,23 @@ def checkpoint(path: Path, wait: float = _WAIT) -> bool:
     return True
 
 
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Keep other programs from writing a database in rollback mode; all else is left alone, since one in WAL mode that
+    nobody has open would be opened by this. Raises LockedError when one is writing.
+    """
+    head = b""
+    if path.is_file():
+        with path.open("rb") as file:
+            head = file.read(_HEADER_SIZE)
+    if not head.startswith(_HEADER) or head[18] != _ROLLBACK_MODE:
+        yield
+        return
+    with connect(path) as tables:
+        tables.connection.execute("BEGIN IMMEDIATE")
+        yield
+
+
 def verify(path: Path) -> None:
     """Raise DatasetError when the database's pages or indexes are broken."""
     with connect(path) as tables:
@@ -135,27 +160,29 @@ def copy(source: Path, target: Path) -> None:
 
 
 @contextlib.contextmanager
-def connect(path: Path, wait: float = _WAIT) -> Iterator[Tables]:
-    """The tables of the database in a file, which is made when absent. SQLite's errors become the user's.
+def connect(path: Path, wait: float = _WAIT, *, original: Path | None = None) -> Iterator[Tables]:
+    """The tables of the database in a file, which is made when absent. SQLite's errors become the user's, and name
+    the `original` where the file is our copy of one.
 
     Transactions are the caller's own. Raises LockedError after `wait` seconds of waiting for someone else.
     """
     _refuse_broken_header(path)
+    shown = original or path
     connection = None
     try:
         connection = sqlite3.connect(path, timeout=wait, isolation_level=None)
         yield Tables(connection)
     except sqlite3.OperationalError as error:
         if "locked" in str(error) or "busy" in str(error):
-            raise LockedError(_locked(path)) from None
+            raise LockedError(_locked(shown)) from None
         if "unable to open" in str(error) or "full" in str(error) or "I/O" in str(error):
-            raise DatasetError(f"{path}: {error}") from None
+            raise DatasetError(f"{shown}: {error}") from None
         raise DatasetError(
-            f"{path}: {error}; if its tables were changed by hand, take back the last good version: "
-            f"git checkout HEAD -- {path}"
+            f"{shown}: {error}; if its tables were changed by hand, take back the last good version: "
+            f"git checkout HEAD -- {shown}"
         ) from None
     except sqlite3.DatabaseError as error:
-        raise DatasetError(_broken(path, str(error))) from None
+        raise DatasetError(_broken(shown, str(error))) from None
     finally:
         if connection is not None:
             connection.close()

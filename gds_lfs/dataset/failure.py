@@ -1,10 +1,13 @@
 """What is told of an exception in user code: the innermost line of the user's own files, and one or two lines of text.
 
+What is wrong with a declaration, or with what a function returned, is told with the line that it is written on.
+
 Standard library only: the user's interpreter runs it.
 """
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 import traceback
@@ -19,10 +22,12 @@ if TYPE_CHECKING:
 _LONGEST = 400
 
 
-def report(error: BaseException, modules: StagedModules) -> dict[str, Any]:
-    """`text` (what) and `where` (`index.py:12, in resize`, or None) of an exception."""
+def report(error: BaseException, modules: StagedModules, running: str | None) -> dict[str, Any]:
+    """`text` (what) and `where` (`index.py:12, in resize`) of an exception; for what the user's code did not raise
+    itself a `place` (`index.py:12`) instead. `running` is the function that was called.
+    """
     if isinstance(error, (DeclarationError, ReturnError)):
-        return {"text": str(error), "where": None}
+        return {"text": str(error), "where": None, "place": _place(running or str(error), modules)}
     if isinstance(error, SystemExit):
         text = f"it called sys.exit({error.code!r})"
     elif isinstance(error, ModuleNotFoundError) and error.name:
@@ -30,6 +35,26 @@ def report(error: BaseException, modules: StagedModules) -> dict[str, Any]:
     else:
         text = _first_lines("".join(traceback.format_exception_only(type(error), error)), error)
     return {"text": text, "where": _where(error, modules)}
+
+
+def _place(text: str, modules: StagedModules) -> str:
+    """Where the `index.py` has the field, function or class whose name the text begins with; at least which file."""
+    name = text.replace(":", " ").partition(" ")[0]
+    line = _lines(modules.entry_source).get(name)
+    return modules.entry if line is None else f"{modules.entry}:{line}"
+
+
+def _lines(source: str) -> dict[str, int]:
+    """The line of each class, and of each name that a class body declares."""
+    found: dict[object, int] = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ClassDef):
+            found[node.name] = node.lineno
+            for member in node.body:
+                names = member.targets if isinstance(member, ast.Assign) else [getattr(member, "target", member)]
+                for name in names:
+                    found[getattr(name, "name", None) or getattr(name, "id", "")] = member.lineno
+    return {str(name): line for name, line in found.items()}
 
 
 def _where(error: BaseException, modules: StagedModules) -> str | None:

@@ -24,7 +24,7 @@ _WINDOWS_NAMES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
-def find_dataset(namespace: dict[str, Any], module: str, path: str) -> type:
+def find_dataset(namespace: dict[str, Any], module: str) -> type:
     """The one @dataset class that the module defines; raises DeclarationError when there is none, or two."""
     found = {
         id(value): value
@@ -32,10 +32,10 @@ def find_dataset(namespace: dict[str, Any], module: str, path: str) -> type:
         if isinstance(value, type) and DATASET_MARK in vars(value) and value.__module__ == module
     }
     if not found:
-        raise DeclarationError(f"{path} has no dataset: put @dataset above its class")
+        raise DeclarationError("no dataset is here: put @dataset above its class")
     if len(found) > 1:
         names = " and ".join(cls.__name__ for cls in found.values())
-        raise DeclarationError(f"{path} has more than one dataset ({names}); give each its own folder and index.py")
+        raise DeclarationError(f"more than one dataset ({names}); give each its own folder and index.py")
     return next(iter(found.values()))
 
 
@@ -117,7 +117,7 @@ def _with_default(name: str, kind: FieldType, default: Any) -> Field:
     try:
         return Field(name, kind, required=False, default=kind.check(default))
     except ValueError as error:
-        raise DeclarationError(f"{name}: its default is {error}") from None
+        raise DeclarationError(f"{name}: its default: {error}") from None
 
 
 def _derived_field(name: str, function: Any, known: set[str], namespace: dict[str, Any], cls: type) -> Field:

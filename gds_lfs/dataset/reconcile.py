@@ -10,6 +10,7 @@ A field that is renamed is, here, one that goes and one that comes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gds_lfs.dataset import columns, database, ingest, transforms
@@ -18,7 +19,6 @@ from gds_lfs.errors import DatasetError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from gds_lfs.content.hashing import Oid
     from gds_lfs.dataset.database import State
@@ -89,14 +89,20 @@ class Plan:
             lines.append(f"record in {self.declaration.sql_file} that it agrees with the code")
         return lines + self.notices()
 
+    def field_changes(self) -> list[str]:
+        """Which fields went, and which stored ones came to a dataset that was there."""
+        came = [each.name for each in self.add if not each.derived and not self.is_new]
+        gone = [name for name in self.drop if name not in {each.name for each in self.add}]
+        return [f"{name} removed" for name in gone] + [f"{name} added" for name in came]
+
     def notices(self) -> list[str]:
         """What a user may want to know about the plan itself."""
         stored = [each.name for each in self.add if not each.derived]
-        if not self.drop or not self.add:
+        if not self.drop or not stored:
             return []
-        pair = f"{', '.join(self.drop)} goes and {', '.join(each.name for each in self.add)} comes"
-        kept = "; the values that go stay in the last commit" if stored else ""
-        return [f"{pair}: a renamed field is dropped and added{kept}"]
+        go, come = "goes" if len(self.drop) == 1 else "go", "comes" if len(self.add) == 1 else "come"
+        pair = f"{', '.join(self.drop)} {go} and {', '.join(each.name for each in self.add)} {come}"
+        return [f"{pair}: a renamed field is dropped and added; the values that go stay in the last commit"]
 
 
 @dataclass
@@ -114,6 +120,8 @@ class Result:
     rows: int = 0
     computed: dict[str, int] = field(default_factory=dict)
     """How many values of each derived field were computed."""
+    fields: list[str] = field(default_factory=list)
+    """What became of stored fields, and of derived ones that went: `image removed`."""
     notices: list[str] = field(default_factory=list)
 
     def summary(self) -> str:
@@ -121,6 +129,7 @@ class Result:
         changes = [f"{self.added} added"] if self.added else []
         changes += [f"{self.completed} completed"] if self.completed else []
         parts = [_count(self.rows, "row") + (f" ({', '.join(changes)})" if changes else "")]
+        parts += self.fields
         parts += [f"{name} computed for {count}" for name, count in self.computed.items() if count]
         parts += [f"{_count(len(self.remove), 'file')} removed"] if self.remove else []
         return ", ".join(parts)
@@ -173,8 +182,8 @@ def apply(
     if current is not None and current.exists():
         database.verify(current)
         database.copy(current, target)
-    result = Result(target, notices=plan.notices())
-    with database.connect(target) as tables:
+    result = Result(target, fields=plan.field_changes(), notices=plan.notices())
+    with database.connect(target, original=current or Path(plan.declaration.sql_file)) as tables:
         # The copy is nobody's but ours: it needs neither a journal nor a barrier.
         tables.connection.execute("PRAGMA journal_mode = DELETE").fetchone()
         tables.connection.execute("PRAGMA synchronous = OFF")
@@ -190,6 +199,7 @@ def apply(
             new = [each.name for each in plan.add if not each.derived]
             counts = ingest.run([run.name for run in plan.ingests], draft, sandbox, new)
             result.added, result.completed = counts.added, counts.completed
+        columns.fill_defaults(tables.connection, plan.declaration.stored)
         result.computed = transforms.run(draft, sandbox)
         tables.record(plan.declaration, plan.agreement)
         result.rows = tables.row_count()
@@ -225,19 +235,20 @@ def _computations(
     declaration: Declaration, state: State, kept: set[str], *, has_new_rows: bool
 ) -> tuple[Computation, ...]:
     recorded = {each.name: each for each in state.fields}
+    rows = "every row" if has_new_rows else _count(state.rows, "row")
     found: dict[str, str] = {}
     for each in declaration.derived:
         old = recorded.get(each.name)
         if old is None:
-            extent = f"new, {_count(state.rows, 'row')}"
+            extent = f"new, {rows}"
         elif each.name not in kept:
-            extent = f"its type changed, {_count(state.rows, 'row')}"
+            extent = f"its type changed, {rows}"
         elif (old.code, old.inputs, old.type) != (each.code, each.inputs, each.type):
-            extent = f"its code changed, {_count(state.rows, 'row')}"
+            extent = f"its code changed, {rows}"
         elif any(name in found for name in each.inputs):
             extent = "rows whose inputs change"
         elif any(name not in kept for name in each.inputs):
-            extent = f"its inputs changed, {_count(state.rows, 'row')}"
+            extent = f"its inputs changed, {rows}"
         elif each.name in state.stale:
             extent = f"{_count(state.stale[each.name], 'row')} whose inputs changed"
         elif has_new_rows:

@@ -80,6 +80,9 @@ _END = object()
 def _in_order(result: tuple[Any, ...], fields: Sequence[Field]) -> list[Iterable[Any] | None]:
     names = ", ".join(field.name for field in fields)
     missing = fields[len(result) :]
+    required = [field.name for field in fields if field.required]
+    if any(field.required for field in missing) and len(result) == len(required):
+        return _by_name(dict(zip(required, result, strict=True)), fields)  # fields with defaults stand among them
     if len(result) > len(fields) or any(field.required for field in missing):
         raise ReturnError(f"returned {_count(len(result), 'column')}; the stored fields are {len(fields)}: {names}")
     columns = [_checked_column(column, field) for field, column in zip(fields, result, strict=False)]

@@ -147,7 +147,7 @@ class Sandbox:
             self._raise_death(death, doing)
         if isinstance(answer, dict) and "error" in answer:
             self.close()
-            raise DatasetError(_failure(answer["error"], self._entry, doing, row_name))
+            raise DatasetError(_failure(answer["error"], doing, row_name))
         return answer
 
     def _raise_death(self, death: ChildDied, doing: str) -> None:
@@ -188,12 +188,12 @@ def _encoded(value: Value, kind: FieldType) -> Any:
     return str(value) if isinstance(value, Path) else kind.encode(value)
 
 
-def _failure(error: Mapping[str, Any], entry: str, doing: str, row_name: Callable[[int], str]) -> str:
+def _failure(error: Mapping[str, Any], doing: str, row_name: Callable[[int], str]) -> str:
     """Two lines where the user's code raised: its place and error, then what was running. One line otherwise."""
     text, where = error["text"], error["where"]
     if where is None:
         row = row_name(error["row"]) if doing.startswith("the transform") else ""
-        return f"{entry}: {doing}{row}: {text}" if doing else f"{entry}: {text}"
+        return f"{error['place']}: {doing}{row}: {text}" if doing else f"{error['place']}: {text}"
     if not doing:
         return f"{where}: {text}"
     return f"{where}: {text}\n{doing}{row_name(error['row'])} failed; nothing was changed"

@@ -27,7 +27,7 @@ class StagedModules(InspectLoader):
 
     def __init__(self, root: str, entry: str, sources: Mapping[str, str]) -> None:
         self._root = root
-        self._entry = entry
+        self.entry = entry
         self._sources = {path: text.removeprefix("\ufeff") for path, text in sources.items()}
         self.folders = list(dict.fromkeys((entry.rpartition("/")[0], "")))
         """Where modules are looked for: beside `index.py`, then at the root."""
@@ -36,6 +36,10 @@ class StagedModules(InspectLoader):
         for path, text in self._sources.items():
             real = self.real_path(path)
             linecache.cache[real] = (len(text), None, text.splitlines(keepends=True), real)
+
+    @property
+    def entry_source(self) -> str:
+        return self._sources[self.entry]
 
     def real_path(self, path: str) -> str:
         return os.path.join(self._root, *path.split("/"))
@@ -53,8 +57,8 @@ class StagedModules(InspectLoader):
 
     def load_entry(self) -> ModuleType:
         """Execute the staged `index.py` as the module named after it."""
-        name = self._entry.rpartition("/")[2].removesuffix(".py")
-        module = importlib.util.module_from_spec(self.spec(name, self._entry))
+        name = self.entry.rpartition("/")[2].removesuffix(".py")
+        module = importlib.util.module_from_spec(self.spec(name, self.entry))
         sys.modules[name] = module
         self.exec_module(module)
         return module

@@ -6,10 +6,11 @@ A row whose input is not there yet (NULL, in a field whose type has no None) has
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gds_lfs.dataset.draft import discard
 from gds_lfs.dataset.identity import FileRef
+from gds_lfs.errors import DatasetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,22 +34,53 @@ def _compute(field: Field, draft: Draft, sandbox: Sandbox) -> int:
             _store(draft, field, identity, None)
             draft.tables.set_derived(field.name, identity, key)
     ready = [(identity, key) for identity, key, is_incomplete in stale if not is_incomplete]
-    values = sandbox.derive(field.name, _inputs(field, draft, [identity for identity, _ in ready]))
+    given: dict[Path, _Given] = {}
+    values = sandbox.derive(field.name, _inputs(field, draft, [identity for identity, _ in ready], given))
     for (identity, key), value in zip(ready, values, strict=False):  # the last answer was read with the last row
         _store(draft, field, identity, value)
         draft.tables.set_derived(field.name, identity, key)
+    for path, (name, identity, stat) in given.items():
+        if _stat(path) != stat:
+            raise DatasetError(
+                f"the transform {field.name} changed its input {name} of row {identity}; let it work on a copy"
+            )
     return len(ready)
 
 
-def _inputs(field: Field, draft: Draft, ids: Sequence[str]) -> Iterator[tuple[str, list[Value]]]:
-    """Each row with what its value is computed from, files being made readable."""
+_Stat = tuple[int, int, int]
+
+
+class _Given(NamedTuple):
+    """A file that a transform was given: of which field and row, and how it looked."""
+
+    field: str
+    identity: str
+    stat: _Stat | None
+
+
+def _stat(path: Path) -> _Stat | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+def _inputs(
+    field: Field, draft: Draft, ids: Sequence[str], given: dict[Path, _Given]
+) -> Iterator[tuple[str, list[Value]]]:
+    """Each row with what its value is computed from, files being made readable and noted in `given`."""
     inputs = [(name, draft.types[name]) for name in field.inputs]
     for start in range(0, len(ids), _CHUNK):
         chunk = ids[start : start + _CHUNK]
         rows = dict(draft.tables.rows(inputs, chunk))
         for identity in chunk:
             cells = zip(field.inputs, rows[identity], strict=True)
-            yield identity, [draft.readable(name, identity, cell) for name, cell in cells]
+            values = [draft.readable(name, identity, cell) for name, cell in cells]
+            for name, value in zip(field.inputs, values, strict=True):
+                if isinstance(value, Path) and value not in given:
+                    given[value] = _Given(name, identity, _stat(value))
+            yield identity, values
 
 
 def _store(draft: Draft, field: Field, identity: str, value: Value) -> None:

@@ -15,6 +15,7 @@ at once: what user code prints goes to standard error, and what it reads from st
     < [value]                           one line a row
     < {"end": true}
     < {"error": {"text": …, "where": "index.py:12, in resize", "row": 3}}     instead of the rest of any answer
+    < {"error": {"text": …, "where": null, "place": "index.py:12", "row": 3}}  when user code did not raise it
 
 A scalar travels as its type encodes it; a file as an absolute path to the child, and as the name of a file in the
 spool folder from it. The end of standard input ends the process.
@@ -35,6 +36,8 @@ if __name__ == "__main__":
 import importlib.util
 import json
 import os
+import signal
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,7 +115,7 @@ class Session:
             from gds_lfs.dataset.reader import find_dataset, read_class, with_code
 
             module = self._modules.load_entry()
-            self._cls = find_dataset(vars(module), module.__name__, self._entry)
+            self._cls = find_dataset(vars(module), module.__name__)
             source = Source(self._sources, self._entry)
             self._declaration = with_code(read_class(self._cls, vars(module)), source.function)
         return self._declaration
@@ -171,8 +174,11 @@ def _argument(value: Any, field: Field) -> object:
     return File(value, kind.name if kind else None)
 
 
-def serve(channel: Channel, session: Session, root: str, report: Callable[[BaseException], dict[str, Any]]) -> None:
+def serve(
+    channel: Channel, session: Session, root: str, report: Callable[[BaseException, str | None], dict[str, Any]]
+) -> None:
     """Answer requests until they end. Whatever user code raises, sys.exit included, becomes an answer."""
+    own = os.getpid()
     while (request := channel.receive()) is not None:
         sent = 0
         try:
@@ -187,14 +193,25 @@ def serve(channel: Channel, session: Session, root: str, report: Callable[[BaseE
                     sent += 1
                 channel.send({"end": True})
         except BaseException as error:
-            channel.send({"error": {**report(error), "row": sent + 1}})
+            if os.getpid() != own:
+                os._exit(1)  # a process that user code forked, and that came back here
+            channel.send({"error": {**report(error, request.get("name")), "row": sent + 1}})
         sys.stdout.flush()
         sys.stderr.flush()
         channel.flush()
 
 
+def _end_with_parent(parent: int) -> None:
+    """End this process, and what it started, soon after its parent was killed: user code may never come back."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.killpg(0, signal.SIGKILL)
+
+
 def main() -> None:
     """Set the process up (see the module's docstring) and serve the parent."""
+    if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
+        threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     requests, replies = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -219,7 +236,7 @@ def main() -> None:
 
     sys.argv = [modules.real_path(setup["entry"])]
     session = Session(modules, Spool(setup["spool"]), setup["sources"], setup["entry"])
-    serve(channel, session, setup["root"], lambda error: report(error, modules))
+    serve(channel, session, setup["root"], lambda error, running: report(error, modules, running))
 
 
 def _install(setup: dict[str, Any]) -> StagedModules:

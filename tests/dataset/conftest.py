@@ -64,7 +64,7 @@ class Dataset:
 
     def files(self) -> list[str]:
         """The files in the fields' folders."""
-        fields = database.read_state(self.database).file_fields()
+        fields = database.read_file_fields(self.database)
         return sorted(
             path.relative_to(self.root).as_posix()
             for field in fields

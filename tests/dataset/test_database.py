@@ -43,7 +43,7 @@ def test_state(filled: Dataset) -> None:
         ("name", "str", False),
         ("age", "int", False),
     ]
-    assert (state.rows, state.unnamed, state.stale, state.orphans, state.file_fields()) == (2000, 2000, {}, (), [])
+    assert (state.rows, state.unnamed, state.stale, state.orphans) == (2000, 2000, {}, ())
     assert state.agreement == database.read_agreement(filled.database) is not None
 
 

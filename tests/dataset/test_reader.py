@@ -25,7 +25,7 @@ def declare(body: str, *, head: str = "@dataset", future: str = "", before: str 
     sys.modules["index"] = module
     try:
         exec(compile(text, "index.py", "exec", dont_inherit=True), module.__dict__)
-        return read_class(find_dataset(module.__dict__, "index", "index.py"), module.__dict__)
+        return read_class(find_dataset(module.__dict__, "index"), module.__dict__)
     finally:
         del sys.modules["index"]
 
@@ -122,7 +122,7 @@ WRONG = {
     "two types": ("x: int | str", "one type"),
     "equals for colon": ("y: int\nx = File[png]", "x = … declares nothing"),
     "equals for colon, scalar": ("y: int\nx = int", "write `x: …`"),
-    "wrong default": ('x: int = "3"', r"x: its default is '3' \(str\)"),
+    "wrong default": ('x: int = "3"', r"x: its default: '3' \(str\)"),
     "file default": ('x: File[png] = "a.png"', "no default but None"),
     "ingest with self": ("x: int\n@ingest\ndef get(self): ...", "get: an ingest takes no parameters; drop `self`"),
     "async ingest": ("x: int\n@ingest\nasync def get(): ...", "not an async one"),
@@ -170,7 +170,7 @@ def test_a_base_class_is_refused() -> None:
 
 
 def test_no_dataset_and_two_datasets() -> None:
-    with pytest.raises(DeclarationError, match="has no dataset"):
+    with pytest.raises(DeclarationError, match="no dataset is here"):
         declare("x: int", head="")
     with pytest.raises(DeclarationError, match=r"more than one dataset \(One and Data\)"):
         declare("x: int", before="@dataset\nclass One:\n    x: int\n")

@@ -185,10 +185,23 @@ def test_a_new_field_that_the_ingest_brings_completes_the_rows(dataset: Dataset)
     more = PLAIN + "    emotion: str\n" + GET.replace("[3, 4]", "[3, 4], ['sad', 'glad']")
     result = dataset.reconcile(more)
     assert (result.added, result.completed, result.notices) == (0, 2, [])
-    assert result.summary() == "2 rows (2 completed)"
+    assert result.summary() == "2 rows (2 completed), emotion added"
     assert dataset.column("_id", "emotion") == [(ids[0], "sad"), (ids[1], "glad")]
     again = dataset.reconcile(more, ingest_again=True)
     assert (again.added, again.completed) == (0, 0)
+
+
+def test_a_default_that_is_declared_later_fills_what_is_empty(dataset: Dataset) -> None:
+    dataset.reconcile(PLAIN + GET)
+    assert dataset.reconcile(PLAIN + "    emotion: str\n" + GET).notices
+    result = dataset.reconcile(PLAIN + "    emotion: str = 'calm'\n" + GET)
+    assert result.notices == []
+    assert set(dataset.column("emotion")) == {"calm"}
+
+
+def test_the_summary_tells_which_fields_went(dataset: Dataset) -> None:
+    dataset.reconcile(PLAIN + "    emotion: str = 'calm'\n" + GET)
+    assert dataset.reconcile(PLAIN + GET).summary() == "2 rows, emotion removed"
 
 
 def test_a_field_that_stays_empty_is_completed_by_a_later_ingest(dataset: Dataset) -> None:
@@ -355,8 +368,8 @@ def test_plan_of_a_new_dataset() -> None:
         "add field y: int",
         "add field z: int",
         "run ingest get (new)",
-        "compute y (new, 0 rows)",
-        "compute z (new, 0 rows)",
+        "compute y (new, every row)",
+        "compute z (new, every row)",
     ]
 
 
@@ -374,7 +387,7 @@ def test_plan_of_changed_code() -> None:
     changed = declared(stored("x"), derived("y", "x", code="d"), derived("z", "y"), ingests=(Ingest("get", "h"),))
     assert lines(changed, state(BASE)) == [
         "run ingest get (its code changed)",
-        "compute y (its code changed, 3 rows)",
+        "compute y (its code changed, every row)",
         "compute z (rows whose inputs change)",
     ]
 

@@ -73,6 +73,10 @@ def test_fields_with_defaults_may_be_left_out() -> None:
     assert rows([{"a": 1}, (2,), (3, 4)], A, C) == [[1, MISSING], [2, MISSING], [3, 4]]
 
 
+def test_columns_go_to_the_fields_that_need_one() -> None:
+    assert rows(([1, 2], ["x", "y"]), A, C, B) == [[1, MISSING, "x"], [2, MISSING, "y"]]
+
+
 def test_no_rows() -> None:
     assert rows(([], []), A, B) == []
     assert rows([], A, B) == []

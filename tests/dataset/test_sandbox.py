@@ -130,12 +130,12 @@ def test_exceptions_are_placed_in_the_users_own_files(dataset: Dataset) -> None:
     [
         ("def (", "index.py:1: SyntaxError: "),
         ("x = 1\ny = nope", "index.py:2: NameError: name 'nope' is not defined"),
-        (HEAD + "class D: ...", "index.py: index.py has no dataset: put @dataset above its class"),
+        (HEAD + "class D: ...", "index.py: no dataset is here: put @dataset above its class"),
         (
             ONE + "    def y(x) -> int: return 'a'\n",
-            "index.py: the transform y for row r1: 'a' (str), but the type is int",
+            "index.py:6: the transform y for row r1: 'a' (str), but the type is int",
         ),
-        (ONE + "    def y(x) -> str: ...\n", "index.py: the transform y for row r1: None, but the type is str"),
+        (ONE + "    def y(x) -> str: ...\n", "index.py:6: the transform y for row r1: None, but the type is str"),
         (ONE + "    def y(x) -> File[png]: return b'GIF89a'\n", "the content is a gif file, but the type is File[png]"),
         (ONE + "    def y(x) -> str: return (c for c in 'ab')\n", "(generator), but the type is str"),
         (
