@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gds_lfs import __version__
 from gds_lfs.errors import GitDatasetsError, NotARepositoryError
 from gds_lfs.porcelain.messages import Messages
 
@@ -34,19 +35,20 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings=SHELL)
+@click.version_option(__version__, prog_name="git-datasets", message="%(prog)s %(version)s")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but warnings and errors.")
 @click.pass_context
 def cli(ctx: click.Context, *, quiet: bool) -> None:
-    r"""Machine-learning datasets in git.
+    """Machine-learning datasets in git.
 
     An index.py declares a dataset; committing it makes its database and files agree with it. git stores small
-    pointers, the data goes to a folder or a bucket of yours, and plain git does the rest.
+    pointers, the data goes to a folder of yours, and plain git does the rest.
 
     \b
     Once:            git datasets install
     In a repository: git datasets new, then git commit index.py
     For big files:   git datasets track '*.bin', then plain git
-    """
+    """  # noqa: D301 - click knows the character, not how it is written
     ctx.obj = Messages(_progress(), quiet=quiet)
 
 
@@ -69,11 +71,10 @@ def _open(messages: Messages) -> Workspace:
 
 def _settled(messages: Messages) -> Workspace:
     """The repository, after what an unfinished commit left in it is settled."""
-    from gds_lfs.porcelain import journal
+    from gds_lfs.porcelain import recovery
 
     workspace = _open(messages)
-    if workspace.repo.top is not None and journal.exists(workspace):
-        journal.recover(workspace)
+    recovery.settle(workspace)
     return workspace
 
 
@@ -217,6 +218,7 @@ def pull(messages: Messages, remote: str | None, *, include: tuple[str, ...], ex
     from gds_lfs.porcelain.pointers import Selection
 
     workspace = _settled(messages)
+    workspace.repo.work_tree  # noqa: B018 - says so where there is none
     sync.pull(workspace, Selection(include, exclude, workspace.repo.prefix), remote)
 
 
@@ -256,12 +258,13 @@ def ls_files(messages: Messages, rev: str | None, *, raw: bool, long: bool) -> N
 
 @cli.command()
 @click.argument("rev", required=False)
+@click.option("--repair", is_flag=True, help="Set corrupt data aside and take it anew from work tree or remote.")
 @click.pass_obj
-def fsck(messages: Messages, rev: str | None) -> None:
+def fsck(messages: Messages, rev: str | None, *, repair: bool) -> None:
     """Check pointers and local data, of the index or of REV. Exit code 1 when any is bad."""
     from gds_lfs.porcelain import inspect
 
-    if not inspect.fsck(_settled(messages), rev):
+    if not inspect.fsck(_settled(messages), rev, repair=repair):
         sys.exit(1)
 
 
@@ -292,8 +295,6 @@ def env(messages: Messages) -> None:
 @click.pass_obj
 def version(messages: Messages) -> None:
     """Print the version."""
-    from gds_lfs import __version__
-
     messages.result(f"git-datasets {__version__}")
 
 
@@ -405,5 +406,5 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:
-        messages.error(f"{error.filename or 'the system'}: {error.strerror or error}")
+        messages.error(f"{os.fsdecode(error.filename or 'the system')}: {error.strerror or error}")
         sys.exit(1)

@@ -134,3 +134,104 @@ def test_a_new_field_reaches_a_database_that_is_open_elsewhere(ready: Machine, r
     assert names(repo) == ["live"]
     assert "index.py" in tree(ready, repo)
     assert ready.git(repo, "status", "--porcelain").stdout == " M dataset.sqlite\n"
+
+
+HOLDER = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+for line in sys.stdin:
+    connection.execute(line)
+    print("done", flush=True)
+"""
+
+
+class Holder:
+    """Another program with a database open. (SQLite's locks would not hold within one process that reads the file.)"""
+
+    def __init__(self, path: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", HOLDER, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def execute(self, statement: str) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(statement + "\n")
+        self._process.stdin.flush()
+        assert self._process.stdout.readline() == "done\n"
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+def test_a_program_in_the_middle_of_writing_loses_nothing(ready: Machine, repo: Path) -> None:
+    holder = Holder(repo / "dataset.sqlite")
+    holder.execute("BEGIN IMMEDIATE")
+    holder.execute("INSERT INTO dataset (name, age) VALUES ('pending', 1)")
+    (repo / "index.py").write_text(PEOPLE + "    emotion: str\n")
+    refused = ready.git(repo, "commit", "-qm", "x", "index.py", check=False)
+    assert refused.returncode != 0
+    assert "in use by another program" in refused.stderr
+    holder.execute("COMMIT")
+    holder.close()
+    ready.git(repo, "commit", "-qm", "x", "index.py")
+    assert names(repo) == ["pending"]
+    assert is_clean(ready, repo)
+
+
+def test_a_row_written_while_index_py_runs_is_not_lost(ready: Machine, repo: Path) -> None:
+    (repo / "index.py").write_text(
+        PEOPLE.replace("import dataset", "import dataset, ingest")
+        + "\n    @ingest\n    def load():\n        import sqlite3\n"
+        + "        with sqlite3.connect('dataset.sqlite') as database:\n"
+        + "            database.execute(\"INSERT INTO dataset (name, age) SELECT 'meanwhile', 1 WHERE NOT EXISTS\""
+        + '\n                " (SELECT * FROM dataset)")\n'
+        + "        return ['loaded'], [2]\n"
+    )
+    refused = ready.git(repo, "commit", "-qm", "x", "index.py", check=False)
+    assert "dataset.sqlite was changed while index.py ran" in refused.stderr
+    ready.git(repo, "commit", "-qm", "x", "index.py")
+    assert names(repo) == ["loaded", "meanwhile"]
+    assert is_clean(ready, repo)
+
+
+def test_a_locked_database_does_not_stop_other_commits(ready: Machine, repo: Path) -> None:
+    holder = Holder(repo / "dataset.sqlite")
+    holder.execute("BEGIN EXCLUSIVE")
+    (repo / "note.txt").write_text("a note")
+    ready.git(repo, "add", "note.txt")
+    ready.git(repo, "commit", "-qm", "a note")
+    holder.close()
+
+
+def test_rows_deleted_and_inserted_by_hand_are_committed(ready: Machine, repo: Path) -> None:
+    (repo / "index.py").write_text(
+        "from gds_lfs import File, any_file, dataset, ingest\n\n\n@dataset\nclass D:\n    a: File[any_file]\n"
+        "\n    @ingest\n    def load():\n        return [b'one', b'two']\n"
+    )
+    ready.git(repo, "commit", "-qm", "files", "index.py")
+    with sqlite3.connect(repo / "dataset.sqlite") as database:
+        (gone,) = database.execute("SELECT a FROM dataset LIMIT 1").fetchone()
+        database.execute("DELETE FROM dataset WHERE a = ?", (gone,))
+        database.execute("INSERT INTO dataset (a) VALUES (NULL)")
+    database.close()
+    told = ready.git(repo, "commit", "-qam", "by hand").stderr
+    assert "left out" not in told
+    assert gone not in tree(ready, repo)
+    assert not (repo / gone).exists()
+    assert is_clean(ready, repo)
+    with sqlite3.connect(repo / "dataset.sqlite") as database:
+        database.execute("DELETE FROM dataset")
+    database.close()
+    ready.git(repo, "commit", "-qam", "all of them")
+    assert [name for name in tree(ready, repo) if name.startswith("a/")] == ["a/.gitkeep"]
+    assert is_clean(ready, repo)
+
+
+def test_a_column_made_by_hand_is_named(ready: Machine, repo: Path) -> None:
+    with sqlite3.connect(repo / "dataset.sqlite") as database:
+        database.execute("ALTER TABLE dataset ADD COLUMN emotion TEXT")
+    database.close()
+    (repo / "index.py").write_text(PEOPLE + "    emotion: str\n")
+    refused = ready.git(repo, "commit", "-qm", "x", "index.py", check=False)
+    assert "emotion: the table has a column of this name" in refused.stderr

@@ -135,6 +135,7 @@ def test_a_refused_commit_leaves_everything_as_it_was(ready: Machine, repo: Path
     assert after[0] == before[0]
     assert after[2] == before[2]
     assert not (repo / ".git/datasets-journal").exists()
+    assert not list((repo / ".git/datasets/tmp").iterdir())
 
 
 def test_a_commit_that_git_ends_after_the_hook_can_be_tried_again_or_left(ready: Machine, repo: Path) -> None:

@@ -84,10 +84,41 @@ def test_corruption_in_the_store_is_caught_and_mended(ready: Machine, work: Path
     found = ready.gd(work, "fsck", check=False)
     assert found.returncode == 1
     assert "a.bin" in found.stdout
+    assert "--repair" in found.stdout
     (work / "a.bin").unlink()
     ready.git(work, "checkout", "--", "a.bin")
     assert (work / "a.bin").read_bytes() == content, "the good copy came from the remote"
     assert ready.gd(work, "fsck").returncode == 0
+
+
+def test_fsck_repairs_from_the_work_tree_and_from_the_remote(ready: Machine, work: Path) -> None:
+    commit(ready, work, {"a.bin": os.urandom(400_000)})
+    ready.git(work, "push", "-q", "-u", "origin", "main")
+    for has_file in (True, False):
+        for pack in packs(work / ".git/datasets/packs"):
+            damaged = bytearray(pack.read_bytes())
+            damaged[len(damaged) // 2] ^= 1
+            pack.chmod(0o644)
+            pack.write_bytes(damaged)
+        if not has_file:
+            (work / "a.bin").unlink()
+        assert ready.gd(work, "fsck", check=False).returncode == 1
+        assert ready.gd(work, "fsck", "--repair").returncode == 0
+        assert ready.gd(work, "fsck").returncode == 0
+
+
+def test_corruption_of_a_large_file_is_mended_too(ready: Machine, work: Path) -> None:
+    content = os.urandom(18 * 1024 * 1024)
+    commit(ready, work, {"a.bin": content})
+    ready.git(work, "push", "-q", "-u", "origin", "main")
+    (pack,) = packs(work / ".git/datasets")
+    damaged = bytearray(pack.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    pack.chmod(0o644)
+    pack.write_bytes(damaged)
+    (work / "a.bin").unlink()
+    ready.git(work, "checkout", "--", "a.bin")
+    assert (work / "a.bin").read_bytes() == content
 
 
 def test_corruption_is_never_checked_out_nor_pushed(ready: Machine, work: Path) -> None:
@@ -146,6 +177,52 @@ def test_push_without_the_hook_is_mended_by_push(ready: Machine, work: Path) -> 
     ready.gd(ready.root / "early", "pull")
     assert digests(ready.root / "early") == digests(work)
     assert "nothing to send" in ready.gd(work, "push").stderr
+
+
+def test_tags_of_blobs_and_trees_are_pushed(ready: Machine, work: Path) -> None:
+    commit(ready, work, {"a.bin": b"a" * 5000})
+    ready.git(work, "tag", "blob", "HEAD:a.bin")
+    ready.git(work, "tag", "tree", "HEAD^{tree}")
+    ready.git(work, "push", "-q", "origin", "blob", "tree", "main")
+    assert ready.git(ready.root / "origin.git", "tag").stdout.split() == ["blob", "tree"]
+
+
+def test_a_push_that_fails_makes_no_remote(ready: Machine, work: Path) -> None:
+    commit(ready, work, {"a.bin": b"a" * 5000})
+    shutil.rmtree(work / ".git/datasets")
+    assert ready.gd(work, "push", check=False).returncode == 6
+    assert not (ready.root / "data").exists()
+
+
+def test_damage_on_the_remote_is_told_with_what_to_delete(ready: Machine, work: Path) -> None:
+    commit(ready, work, {"a.bin": os.urandom(400_000), "b.bin": b"b"})
+    ready.git(work, "push", "-q", "-u", "origin", "main")
+    (pack,) = packs(ready.root / "data")
+    damaged = bytearray(pack.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    pack.write_bytes(damaged)
+    told = ready.git(ready.root, "clone", "origin.git", "elsewhere").stderr
+    assert "a.bin" in told
+    failed = ready.gd(ready.root / "elsewhere", "pull", check=False)
+    assert failed.returncode == 6
+    assert "a.bin" in failed.stderr
+    named = next(word for word in failed.stderr.split() if word.endswith(".pack"))
+    (ready.root / "data" / named).unlink()
+    ready.gd(work, "push", "--all")
+    ready.gd(ready.root / "elsewhere", "pull")
+    assert digests(ready.root / "elsewhere") == digests(work)
+
+
+def test_a_store_that_is_shared_by_a_group_can_be_written_by_it(ready: Machine) -> None:
+    ready.run("sh", "-c", "umask 002; git init -q --shared=group shared", cwd=ready.root)
+    shared = ready.root / "shared"
+    ready.gd(shared, "track", "*.bin")
+    (shared / "a.bin").write_bytes(b"a" * 5000)
+    ready.run("sh", "-c", "umask 002; git add -A", cwd=shared)
+    store = shared / ".git/datasets"
+    assert store.stat().st_mode & 0o7777 == 0o2775
+    assert (store / "catalog.sqlite").stat().st_mode & 0o777 == 0o664
+    assert all(pack.stat().st_mode & 0o040 for pack in packs(store))
 
 
 def test_only_what_is_committed_leaves_the_machine(ready: Machine, work: Path) -> None:
@@ -214,12 +291,42 @@ def test_a_remote_that_a_commit_changed_is_confirmed_before_a_push(ready: Machin
     ready.git(theirs, "push", "-q")
     ready.git(work, "pull", "-q")
     commit(ready, work, {"b.bin": b"b" * 3000})
+    before = packs(ready.root / "other")
     refused = ready.git(work, "push", check=False)
     assert refused.returncode != 0
     assert f"git datasets link {ready.root / 'other'}" in refused.stderr
-    assert not (ready.root / "other").exists() or not packs(ready.root / "other")
+    assert packs(ready.root / "other") == before
     ready.gd(work, "link", ready.root / "other")
     ready.git(work, "push", "-q")
+
+
+def test_a_fetch_from_a_changed_remote_confirms_nothing(ready: Machine, work: Path) -> None:
+    commit(ready, work, {"a.bin": b"a" * 3000})
+    ready.git(work, "push", "-q", "-u", "origin", "main")
+    ready.git(ready.root, "clone", "-q", "origin.git", "theirs")
+    theirs = ready.root / "theirs"
+    ready.gd(theirs, "link", ready.root / "other")
+    commit(ready, theirs, {"b.bin": b"b" * 3000}, "data in another place")
+    ready.git(theirs, "push", "-q")
+    ready.git(work, "pull", "-q")
+    assert (work / "b.bin").read_bytes() == b"b" * 3000
+    commit(ready, work, {"c.bin": b"c" * 3000})
+    refused = ready.git(work, "push", check=False)
+    assert refused.returncode != 0
+    assert f"git datasets link {ready.root / 'other'}" in refused.stderr
+
+
+def test_a_push_to_another_remote_takes_history_along(ready: Machine, work: Path) -> None:
+    for turn in range(3):
+        commit(ready, work, {"a.bin": b"%d" % turn * 3000}, f"version {turn}")
+    ready.git(work, "push", "-q", "-u", "origin", "main")
+    ready.gd(work, "link", ready.root / "moved")
+    commit(ready, work, {"b.bin": b"b" * 3000}, "moved")
+    ready.git(work, "push", "-q")
+    shutil.rmtree(ready.root / "data")
+    ready.git(ready.root, "clone", "-q", "origin.git", "elsewhere")
+    ready.git(ready.root / "elsewhere", "checkout", "-q", "HEAD~3")
+    assert (ready.root / "elsewhere/a.bin").read_bytes() == b"0" * 3000
 
 
 def test_without_a_named_remote_data_goes_beside_a_local_origin(ready: Machine) -> None:

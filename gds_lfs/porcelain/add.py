@@ -12,17 +12,20 @@ import time
 from typing import TYPE_CHECKING
 
 from gds_lfs.content import pointer as pointers
-from gds_lfs.errors import GitDatasetsError
+from gds_lfs.errors import GitDatasetsError, GitError
 from gds_lfs.git import attributes
 from gds_lfs.git.index import UnsupportedIndexError, unchanged
 from gds_lfs.git.paths import quote
 from gds_lfs.porcelain import sidecars
+from gds_lfs.porcelain.filters import is_malformed, warn_of_malformed
 from gds_lfs.porcelain.messages import count, human_bytes
+from gds_lfs.porcelain.pointers import LINK
 from gds_lfs.porcelain.staging import Blob, mode_of, stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from gds_lfs.git.repo import Repo
     from gds_lfs.porcelain.workspace import Workspace
     from gds_lfs.store.writer import StoreWriter
 
@@ -54,7 +57,9 @@ def stored(workspace: Workspace, writer: StoreWriter, files: dict[bytes, os.stat
     """Store work-tree files and give the index blob of each with its size; a file that holds a pointer keeps it."""
     repo = workspace.repo
     trust_mode = workspace.settings.get_bool("core.filemode", default=True)
+    modes = {} if trust_mode else {entry.path: entry.mode for entry in repo.staged(list(files))}
     contents: list[bytes] = []
+    malformed: list[bytes] = []
     for path, stat in files.items():
         text = _pointer_text(repo.absolute(path), stat)
         if text is None:
@@ -65,12 +70,16 @@ def stored(workspace: Workspace, writer: StoreWriter, files: dict[bytes, os.stat
                 f"{quote(path)}: holds conflict markers around pointers, not data; choose a side with "
                 f"`git checkout --ours` or `--theirs`, then add it"
             )
-        yield Blob(path, text, stat, mode_of(stat, trust_mode=trust_mode, old_mode=None)), 0
+        if pointers.recognise(text) is None:
+            malformed.append(path)
+        yield Blob(path, text, stat, mode_of(stat, trust_mode=trust_mode, old_mode=modes.get(path))), 0
     for path, added in zip(contents, writer.add_files([repo.absolute(path) for path in contents]), strict=True):
         text = added.pointer.encode() if added.pointer.size else b""
-        mode = mode_of(added.stat, trust_mode=trust_mode, old_mode=None)
+        mode = mode_of(added.stat, trust_mode=trust_mode, old_mode=modes.get(path))
         yield Blob(path, text, added.stat, mode), added.pointer.size
         workspace.messages.progress.advance(added.pointer.size, 1)
+    if malformed:
+        warn_of_malformed(workspace, malformed)
 
 
 def _changed(
@@ -78,11 +87,7 @@ def _changed(
 ) -> tuple[dict[bytes, os.stat_result], list[bytes], list[bytes]]:
     """(our files that differ from the index, other paths, paths of ours or others that are gone)."""
     repo = workspace.repo
-    listing = repo.run(
-        "-C", repo.absolute(repo.prefix), "ls-files", "-z", "--full-name", "-c", "-o", "--exclude-standard",
-        "--error-unmatch", "--", *pathspecs,
-    )  # fmt: skip
-    paths = list(dict.fromkeys(listing.split(b"\0")[:-1]))
+    paths = _listed(repo, pathspecs)
     known = _unchanged(workspace, paths)
     touched: dict[bytes, os.stat_result] = {}
     gone: list[bytes] = []
@@ -96,10 +101,31 @@ def _changed(
     plain = [path for path, stat in touched.items() if statmodule.S_ISREG(stat.st_mode)]
     filtered = attributes.check(repo, plain)
     ours = {path: touched[path] for path in plain if filtered.get(path)}
+    if not workspace.settings.get_bool("core.symlinks", default=True):
+        for entry in repo.staged(list(ours)):
+            if entry.mode == LINK:  # on disk, a file that holds where the link leads
+                ours.pop(entry.path, None)
     for path in ours:
         sidecars.fold(workspace, path)
     ours = {path: os.lstat(repo.absolute(path)) for path in ours}
     return ours, [path for path in touched if path not in ours], gone
+
+
+def _listed(repo: Repo, pathspecs: Sequence[str]) -> list[bytes]:
+    """The files under the pathspecs that `git add` would look at. Raises GitError when one matches nothing."""
+    here = repo.absolute(repo.prefix)
+    listing: list[str | bytes] = ["-C", here, "ls-files", "-z", "-v", "--full-name", "-c", "-o", "--exclude-standard"]
+    named = [spec for spec in pathspecs if not os.path.isdir(os.path.join(here, os.fsencode(spec)))]
+    if named:  # a folder may be empty
+        try:
+            repo.run(*listing, "--error-unmatch", "--", *named)
+        except GitError as error:
+            said, unmatched, _ = str(error).partition(" did not match any file")
+            ignored = ", or only ignored ones (git add -f takes those)" if unmatched else ""
+            raise GitError(f"{said}{unmatched}{ignored}") from error
+    lines = repo.run(*listing, "--", *pathspecs).split(b"\0")[:-1]
+    # Small letters and S: assumed unchanged, or outside a sparse checkout. They need not be on disk.
+    return list(dict.fromkeys(line[2:] for line in lines if line[:1] in b"HM?"))
 
 
 def _unchanged(workspace: Workspace, paths: list[bytes]) -> set[bytes]:
@@ -111,7 +137,7 @@ def _unchanged(workspace: Workspace, paths: list[bytes]) -> set[bytes]:
 
 
 def _pointer_text(path: bytes, stat: os.stat_result) -> bytes | None:
-    """The text of a file that holds a pointer (or a conflict of pointers) instead of data."""
+    """The text of a file that holds a pointer (or what was one: malformed, in conflict) instead of data."""
     if not 0 < stat.st_size <= 8 * pointers.MAX_SIZE:
         return None
     with open(path, "rb") as file:
@@ -122,4 +148,4 @@ def _pointer_text(path: bytes, stat: os.stat_result) -> bytes | None:
     known = pointers.recognise(text)
     if known is not None:
         return known.encode()
-    return text if pointers.has_conflict(text) else None
+    return text if pointers.has_conflict(text) or is_malformed(text) else None

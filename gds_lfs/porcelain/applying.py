@@ -1,4 +1,4 @@
-"""A reconciliation carried out: store, journal, work tree, index, in this order.
+"""Reconciliations carried out: store, journal, work tree, index, in this order.
 
 What is stored before the journal harms nobody. From the journal on, an error is undone and the repository is as it
 was; once the index has it all, the journal waits for post-commit.
@@ -6,28 +6,38 @@ was; once the index has it all, the journal waits for post-commit.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gds_lfs.content.hashing import oid_of_file
+from msgspec.structs import replace as replace_field
+
+from gds_lfs.content.hashing import EMPTY, oid_of_file
 from gds_lfs.content.pointer import MAX_SIZE, Pointer, recognise
+from gds_lfs.dataset.database import held
 from gds_lfs.errors import DatasetError
 from gds_lfs.git.paths import quote
-from gds_lfs.porcelain import checkout, journal, sidecars
-from gds_lfs.porcelain.journal import Journal, Placed, Removed
+from gds_lfs.porcelain import checkout, journal, recovery, sidecars
+from gds_lfs.porcelain.journal import Journal, Kept, Placed, Removed, Source, Staged
+from gds_lfs.porcelain.pointers import pointers_of
 from gds_lfs.porcelain.staging import FILE, Blob, stage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+    from gds_lfs.dataset.reconcile import Result
     from gds_lfs.git.repo import Entry
-    from gds_lfs.porcelain.setup_texts import TextEdit
+    from gds_lfs.porcelain.setup_texts import Setup, TextEdit
     from gds_lfs.porcelain.tracking import Registration
     from gds_lfs.porcelain.workspace import Workspace
+
+
+FileState = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
@@ -43,172 +53,295 @@ class Placement:
 class Target:
     """What a dataset's part of the index is to be.
 
-    `database` is to become the database's content, `replaced` tells that it is not the file that is there already;
-    `remove` has the index entries of paths to remove; `strays` are entries that no row names.
+    `database` is to become the database's content; `result` is there when it is not the file that is there already.
+    `remove` are paths to remove, `strays` entries that no row names, `restored` files to place that the user took out;
+    `setup` is for the text files beside it.
     """
 
+    registration: Registration
+    setup: Setup
     database: Path
-    replaced: bool
+    result: Result | None
     place: dict[bytes, Placement] = field(default_factory=dict)
-    remove: dict[bytes, Entry | None] = field(default_factory=dict)
+    remove: set[bytes] = field(default_factory=set)
     strays: list[bytes] = field(default_factory=list)
-    texts: list[TextEdit] = field(default_factory=list)
+    restored: list[bytes] = field(default_factory=list)
+    seen: FileState | None = None
+    """How the database in the work tree looked when it was read."""
+    former: bytes | None = None
+    """The database's name until now, when the declaration gives it another one."""
 
 
-def carry_out(workspace: Workspace, registration: Registration, target: Target, index: Path | None) -> bool:
-    """Make it so; True if anything changed. Raises with everything as it was."""
-    return _Application(workspace, registration, target, index).run()
+def carry_out(
+    workspace: Workspace,
+    targets: Sequence[Target],
+    texts: Sequence[TextEdit],
+    index: Path | None,
+    previous: Journal | None,
+) -> list[Target]:
+    """Make all of it so; the targets that changed anything. Raises with everything as it was.
+
+    `previous` is the journal of an earlier try of the same commit.
+    """
+    application = _Application(workspace, targets, texts, index)
+    return application.run(previous)
 
 
 class _Application:
-    def __init__(self, workspace: Workspace, registration: Registration, target: Target, index: Path | None) -> None:
+    def __init__(
+        self, workspace: Workspace, targets: Sequence[Target], texts: Sequence[TextEdit], index: Path | None
+    ) -> None:
         self.workspace = workspace
         self.repo = workspace.repo
-        self.registration = registration
-        self.target = target
+        self.targets = list(targets)
+        self.texts = texts
         self.index = index
-        self.on_disk = Path(os.fsdecode(self.repo.absolute(registration.database)))
+        self.databases: dict[bytes, Pointer] = {}
+        self.before: dict[bytes, Entry] = {}
 
-    def run(self) -> bool:
-        target = self.target
-        if target.strays:
-            self._leave_out(target.strays)
-        pointer = self._store()
-        if self._is_up_to_date(pointer):
-            return False
-        previous = journal.load(self.workspace)
-        record = self._journal(pointer, previous)
-        if previous is None:
-            journal.keep_database(self.workspace, self.on_disk if record.had_database else None)
+    def run(self, previous: Journal | None) -> list[Target]:
+        self._store()
+        self.before = {entry.path: entry for entry in self.repo.staged(self._paths(), self.index)}
+        self.targets = [target for target in self.targets if not self._is_up_to_date(target)]
+        if not self.targets and not self.texts:
+            return []
+        self._refuse_overwriting()
+        record = self._journal()
+        record = journal.merged(previous, record) if previous is not None else record
+        self._keep_databases(record, previous)
         journal.save(self.workspace, record)
         try:
             began = time.time()
-            pointer = self._place(pointer)
-            written = stage(self.repo, self._blobs(pointer), list(target.remove), self.index, since=began)
+            self._place()
+            removed = [each for target in self.targets for each in [*target.remove, *target.strays]]
+            stage(self.repo, self._blobs(), removed, self.index, since=began)
+            self._note_databases(record)
+            record.staged = True
+            journal.save(self.workspace, record)
         except BaseException:
-            journal.undo(self.workspace, record)
+            self._note_databases(record)
+            recovery.undo(self.workspace, record, self.index)
             raise
-        oids = {placed.path: placed.oid for placed in record.placed}
-        oids[os.fsdecode(self.registration.database)] = pointer.oid.hex()
-        record.placed = [
-            Placed(name, blob.mode, sha.decode(), oids.get(name))
-            for blob, sha in written
-            for name in [os.fsdecode(blob.path)]
-        ]
-        record.staged = True
-        journal.save(self.workspace, record)
-        return True
+        return self.targets
 
-    def _leave_out(self, strays: list[bytes]) -> None:
-        self.workspace.messages.warn_paths(
-            f"no row of {quote(self.registration.index)} names these files, so they are left out of the commit:",
-            map(quote, strays),
-            "To add rows, return them from an ingest.",
-        )
-        stage(self.repo, [], strays, self.index)
+    def _store(self) -> None:
+        """Put the new files and the databases into the store."""
+        for target in self.targets:
+            placements = [(path, p) for path, p in target.place.items() if p.source is not None]
+            with self.workspace.store.writer(framed=True) as writer:
+                sources = [p.source for _, p in placements if p.source is not None]
+                for (path, placement), added in zip(placements, writer.add_files(sources), strict=True):
+                    if added.pointer != placement.pointer:
+                        raise DatasetError(f"{quote(path)}: the file changed while it was being read")
+                self.databases[target.registration.database] = next(iter(writer.add_files([target.database]))).pointer
 
-    def _store(self) -> Pointer:
-        """Put the new files and the database into the store; the database's pointer."""
-        placements = [(path, p) for path, p in self.target.place.items() if p.source is not None]
-        with self.workspace.store.writer(framed=True) as writer:
-            sources = [p.source for _, p in placements if p.source is not None]
-            for (path, placement), added in zip(placements, writer.add_files(sources), strict=True):
-                if added.pointer != placement.pointer:
-                    raise DatasetError(f"{quote(path)}: the file changed while it was being read")
-            return next(iter(writer.add_files([self.target.database]))).pointer
+    def _paths(self) -> list[bytes]:
+        """All paths of the index that may be changed."""
+        found = [edit.path for edit in self.texts]
+        for target in self.targets:
+            found += [target.registration.index, target.registration.database]
+            found += [*target.place, *target.remove, *target.strays]
+        return found
 
-    def _is_up_to_date(self, pointer: Pointer) -> bool:
-        target = self.target
-        entries = list(self.repo.staged([self.registration.database], self.index))
-        found = dict(self.repo.blobs(entry.sha for entry in entries))
-        same = bool(entries) and found.get(entries[0].sha) == pointer.encode() and self.on_disk.is_file()
-        return same and not target.place and not target.remove and not target.texts
+    def _is_up_to_date(self, target: Target) -> bool:
+        path = target.registration.database
+        entry = self.before.get(path)
+        same = entry is not None and entry.sha == blob_id(self.repo.object_format, self.databases[path].encode())
+        on_disk = os.path.isfile(self.repo.absolute(path))
+        return same and on_disk and not (target.place or target.remove or target.strays)
 
-    def _journal(self, pointer: Pointer, previous: Journal | None) -> Journal:
-        """What is about to happen. What an earlier try of the same commit did is still to be undone or repaired."""
-        repo, target = self.repo, self.target
-        head = repo.head()
-        entry = next(iter(repo.staged([self.registration.index], self.index)))
-        oids = {os.fsdecode(path): p.pointer.oid.hex() for path, p in target.place.items()}
-        oids[os.fsdecode(self.registration.database)] = pointer.oid.hex()
-        removed = [Removed(os.fsdecode(path), old.mode, old.sha.decode()) for path, old in target.remove.items() if old]
-        texts = {os.fsdecode(e.path): journal.Text(e.before, e.after, e.indexed) for e in target.texts}
-        return Journal(
-            head=head.decode() if head else None,
-            index_path=os.fsdecode(self.registration.index),
-            index_sha=entry.sha.decode(),
-            database=os.fsdecode(self.registration.database),
-            had_database=previous.had_database if previous else self.on_disk.is_file(),
-            placed=[Placed(name, FILE, "", oid) for name, oid in oids.items()],
-            removed=removed,
-            texts={**texts, **(previous.texts if previous else {})},
-        )
+    def _refuse_overwriting(self) -> None:
+        """Raise DatasetError where a file that nobody could bring back is in the way of one to be made."""
+        known = pointers_of(self.repo, {entry.sha for entry in self.before.values()})
+        for target in self.targets:
+            self._refuse_wrong_kinds(target)
+            for path, placement in target.place.items():
+                on_disk = self.repo.absolute(path)
+                if placement.source is None or not os.path.lexists(on_disk):
+                    continue
+                content = _content(on_disk)
+                entry = self.before.get(path)
+                if content == placement.pointer or (entry is not None and content == known.get(entry.sha, _EMPTY)):
+                    continue
+                if entry is not None or content is None or not self.workspace.store.has(content.oid):
+                    raise DatasetError(
+                        f"{quote(path)} was changed by hand, and {quote(target.registration.index)} makes it anew.\n"
+                        f"Move your file away (or take it back: git checkout -- {quote(path)}), then commit again"
+                    )
 
-    def _place(self, pointer: Pointer) -> Pointer:
-        """The work tree's share; gives the pointer of the database as it is on disk in the end."""
-        for path, placement in self.target.place.items():
-            on_disk = self.repo.absolute(path)
-            if placement.source is not None:
-                os.makedirs(os.path.dirname(on_disk), exist_ok=True)
-                checkout.move(placement.source, on_disk)
-            elif not os.path.lexists(on_disk):
-                os.makedirs(os.path.dirname(on_disk), exist_ok=True)
-                checkout.replace(on_disk, placement.pieces())
-        for path, entry in self.target.remove.items():
-            self._remove(path, entry)
-        for edit in self.target.texts:
+    def _refuse_wrong_kinds(self, target: Target) -> None:
+        """Raise DatasetError where a folder stands for the database, or anything else for a field's folder."""
+        registration = target.registration
+        folders = {path[: path.index(b"/", len(registration.folder))] for path in target.place}
+        wrong = [path for path in sorted(folders) if not _is_absent_or(os.path.isdir, self.repo.absolute(path))]
+        if not _is_absent_or(os.path.isfile, self.repo.absolute(registration.database)):
+            wrong.append(registration.database)
+        if wrong:
+            raise DatasetError(f"{quote(wrong[0])} is in the way of the dataset's own; rename or remove it")
+
+    def _journal(self) -> Journal:
+        """What is about to happen."""
+        record = Journal(self.repo.head())
+        for target in self.targets:
+            registration = target.registration
+            record.sources.append(Source(registration.index, self.before[registration.index].sha))
+            pointers = {path: placement.pointer for path, placement in target.place.items()}
+            pointers[registration.database] = self.databases[registration.database]
+            for path, pointer in pointers.items():
+                record.placed.append(self._placed(path, text(pointer), pointer.oid))
+            for path in [*target.remove, *target.strays]:
+                if path in self.before:
+                    record.removed.append(Removed(path, self._staged(path)))
+            record.kept.append(self._kept(registration.database, self.databases[registration.database].oid))
+            if target.former is not None:
+                record.kept.append(self._kept(target.former, None))
+        for edit in self.texts:
+            record.placed.append(self._placed(edit.path, edit.staged, None))
+            record.texts.append(journal.Text(edit.path, edit.before, edit.after, edit.indexed))
+        return record
+
+    def _placed(self, path: bytes, text: bytes, oid: bytes | None) -> Placed:
+        before = self._staged(path) if path in self.before else None
+        return Placed(path, Staged(FILE, blob_id(self.repo.object_format, text)), before, oid)
+
+    def _staged(self, path: bytes) -> Staged:
+        return Staged(self.before[path].mode, self.before[path].sha)
+
+    def _kept(self, database: bytes, becomes: bytes | None) -> Kept:
+        return Kept(database, os.path.isfile(self.repo.absolute(database)), becomes)
+
+    def _keep_databases(self, record: Journal, previous: Journal | None) -> None:
+        """Copy the databases as they are now beside the journal; those of an earlier try are there already."""
+        there = {each.path for each in previous.kept} if previous is not None else set()
+        for number, database in enumerate(record.kept):
+            if database.existed and database.path not in there:
+                shutil.copyfile(self.repo.absolute(database.path), journal.copy_of(self.workspace, number))
+
+    def _note_databases(self, record: Journal) -> None:
+        """What became of the databases: one that another program has open is written by SQLite in its own way."""
+        for number, database in enumerate(record.kept):
+            if database.path in self.databases:
+                record.kept[number] = replace_field(database, oid=self.databases[database.path].oid)
+        for number, placed in enumerate(record.placed):
+            if placed.path in self.databases:
+                pointer = self.databases[placed.path]
+                now = Staged(FILE, blob_id(self.repo.object_format, pointer.encode()))
+                record.placed[number] = replace_field(placed, now=now, oid=pointer.oid)
+
+    def _place(self) -> None:
+        """The work tree's share."""
+        for target in self.targets:
+            for path, placement in target.place.items():
+                on_disk = self.repo.absolute(path)
+                if placement.source is not None:
+                    os.makedirs(os.path.dirname(on_disk), exist_ok=True)
+                    checkout.move(placement.source, on_disk)
+                elif not os.path.lexists(on_disk):
+                    os.makedirs(os.path.dirname(on_disk), exist_ok=True)
+                    checkout.replace(on_disk, placement.pieces())
+            self._place_database(target)
+            for path in target.remove:
+                self._remove(path, is_moved=path == target.former)
+        for edit in self.texts:
             with open(self.repo.absolute(edit.path), "wb") as file:
                 file.write(edit.after)
-        if not self.target.replaced and self.on_disk.is_file():
-            return pointer
-        return self._swap_database(pointer)
 
-    def _remove(self, path: bytes, entry: Entry | None) -> None:
-        """Remove a row's file, unless the user changed it: then it stays, untracked, and they are told."""
+    def _remove(self, path: bytes, *, is_moved: bool) -> None:
+        """Remove a file from the work tree, unless the user changed it: then it stays, untracked, and they are told."""
         on_disk = self.repo.absolute(path)
         if not os.path.isfile(on_disk):
             return
-        with open(on_disk, "rb") as file:
-            pointer = recognise(file.read(MAX_SIZE + 1)) or Pointer(oid_of_file(on_disk), os.stat(on_disk).st_size)
-        text = pointer.encode() if pointer.size else b""
-        if entry is not None and dict(self.repo.blobs([entry.sha])).get(entry.sha) != text:
+        content = _content(on_disk)
+        if not is_moved and (
+            content is None or blob_id(self.repo.object_format, text(content)) != self.before[path].sha
+        ):
             self.workspace.messages.warn(f"{quote(path)} was changed by hand: kept on disk, out of the commit")
             return
         os.unlink(on_disk)
-        journal.remove_empty_folders(self.workspace, path)
+        recovery.remove_empty_folders(self.workspace, path)
 
-    def _swap_database(self, pointer: Pointer) -> Pointer:
+    def _place_database(self, target: Target) -> None:
         """Put the new database in place.
 
         One that another program has open in WAL mode is written through SQLite, which that program notices; its
         log would otherwise outlive the file it belongs to, and be replayed into the new one.
         """
-        new, on_disk = self.target.database, self.on_disk
-        if on_disk.is_file() and Path(f"{on_disk}-shm").exists():
-            sidecars.copy_into(new, on_disk)
+        path = target.registration.database
+        on_disk = Path(os.fsdecode(self.repo.absolute(path)))
+        if on_disk == target.database:
+            return
+        if sidecars.is_open(on_disk):
+            self._refuse_changed(target, on_disk)
+            sidecars.copy_into(target.database, on_disk)
             with self.workspace.store.writer(framed=True) as writer:
-                return next(iter(writer.add_files([on_disk]))).pointer
-        on_disk.parent.mkdir(parents=True, exist_ok=True)
-        temporary = on_disk.with_name(".gds-database")
-        shutil.copyfile(new, temporary)
-        temporary.replace(on_disk)
-        return pointer
+                self.databases[path] = next(iter(writer.add_files([on_disk]))).pointer
+            return
+        temporary = on_disk.with_name(recovery.TEMPORARY_DATABASE)
+        shutil.copyfile(target.database, temporary)
+        with held(on_disk):
+            self._refuse_changed(target, on_disk)
+            temporary.replace(on_disk)
 
-    def _blobs(self, pointer: Pointer) -> list[Blob]:
+    def _refuse_changed(self, target: Target, on_disk: Path) -> None:
+        """Raise DatasetError when another program wrote the database while the user's code ran."""
+        if target.former is None and file_state(on_disk) != target.seen:
+            raise DatasetError(f"{quote(target.registration.database)} was changed while index.py ran; commit again")
+
+    def _blobs(self) -> list[Blob]:
         """The index blobs, each with the stat of its file where that has the very content."""
-        blobs = [Blob(path, p.pointer.encode() if p.pointer.size else b"") for path, p in self.target.place.items()]
-        fresh = {path for path, p in self.target.place.items() if p.source is not None or self._has(path, p.pointer)}
-        blobs.append(Blob(self.registration.database, pointer.encode()))
-        fresh.add(self.registration.database)
-        for edit in self.target.texts:
+        blobs = []
+        fresh = set()
+        for target in self.targets:
+            for path, placement in target.place.items():
+                blobs.append(Blob(path, text(placement.pointer)))
+                if placement.source is not None or _content(self.repo.absolute(path)) == placement.pointer:
+                    fresh.add(path)
+            database = target.registration.database
+            blobs.append(Blob(database, self.databases[database].encode()))
+            fresh.add(database)
+        for edit in self.texts:
             blobs.append(Blob(edit.path, edit.staged))
             if edit.staged == edit.after:
                 fresh.add(edit.path)
         stats = {path: os.lstat(self.repo.absolute(path)) for path in fresh}
         return [replace(blob, stat=stats.get(blob.path)) for blob in blobs]
 
-    def _has(self, path: bytes, pointer: Pointer) -> bool:
-        try:
-            return oid_of_file(self.repo.absolute(path)) == pointer.oid
-        except OSError:
-            return False
+
+_EMPTY = Pointer(EMPTY, 0)
+
+
+def file_state(database: Path) -> FileState | None:
+    """What changes when a database in the work tree is written: of its file, and the size of its `-wal`.
+
+    Nothing is opened: to close a file would drop the locks that SQLite holds on it for this process.
+    """
+    try:
+        stat = database.stat()
+        with suppress(FileNotFoundError):
+            return stat.st_ino, stat.st_size, stat.st_mtime_ns, Path(f"{database}-wal").stat().st_size
+    except FileNotFoundError:
+        return None
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns, 0
+
+
+def blob_id(object_format: str, text: bytes) -> bytes:
+    """The id git gives to a blob of this text."""
+    return hashlib.new(object_format, b"blob %d\0" % len(text) + text).hexdigest().encode()
+
+
+def text(pointer: Pointer) -> bytes:
+    """What git holds for a content: its pointer; an empty file is an empty blob."""
+    return pointer.encode() if pointer.size else b""
+
+
+def _is_absent_or(kind: Callable[[bytes], bool], path: bytes) -> bool:
+    return not os.path.lexists(path) or kind(path)
+
+
+def _content(file: bytes) -> Pointer | None:
+    """What a file of the work tree holds, or points to; None for what is no file."""
+    if not os.path.isfile(file):
+        return None
+    with open(file, "rb") as stream:
+        found = recognise(stream.read(MAX_SIZE + 1))
+    return found or Pointer(oid_of_file(file), os.stat(file).st_size)

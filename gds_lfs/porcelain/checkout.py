@@ -9,35 +9,45 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
+import stat as statmodule
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gds_lfs.content.pointer import MAX_SIZE, recognise
-from gds_lfs.errors import CorruptObjectError, MissingObjectError
+from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError
 from gds_lfs.git.paths import quote
 from gds_lfs.porcelain import sidecars
+from gds_lfs.porcelain.messages import count
 from gds_lfs.porcelain.pointers import PointerFile, in_entries
-from gds_lfs.porcelain.staging import Blob, stage
+from gds_lfs.porcelain.staging import restage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from gds_lfs.git.repo import Entry
     from gds_lfs.porcelain.pointers import Selection
     from gds_lfs.porcelain.workspace import Workspace
 
 WORKERS = min(8, (os.cpu_count() or 1) * 2)
 
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_NAMELESS: int | None = getattr(os, "O_TMPFILE", None)
+_DESCRIPTORS = "/proc/self/fd"
+
 
 @dataclass
 class Filled:
-    """What became of the files: how many were written, and those that could not be, with the reason."""
+    """What became of the files: how many were written, those that could not be, with the reason, and those whose data
+    in the store turned out to be damaged.
+    """
 
     files: int = 0
     failed: dict[bytes, str] = field(default_factory=dict)
+    damaged: list[PointerFile] = field(default_factory=list)
 
 
 def unfilled(workspace: Workspace, selection: Selection) -> list[PointerFile]:
@@ -49,9 +59,11 @@ def unfilled(workspace: Workspace, selection: Selection) -> list[PointerFile]:
 
 def holds_pointer(path: bytes, file: PointerFile) -> bool:
     """Whether the file on disk is the pointer itself."""
+    text = file.pointer.encode()
     try:
         stat = os.lstat(path)
-        if not 0 < stat.st_size <= MAX_SIZE or os.path.islink(path):
+        # No other file is opened. Line ends may have become CRLF.
+        if stat.st_size not in (len(text), len(text) + text.count(b"\n")) or not statmodule.S_ISREG(stat.st_mode):
             return False
         with open(path, "rb") as stream:
             return recognise(stream.read(MAX_SIZE + 1)) == file.pointer
@@ -62,33 +74,36 @@ def holds_pointer(path: bytes, file: PointerFile) -> bool:
 def fill(workspace: Workspace, files: Iterable[PointerFile]) -> Filled:
     """Write the content of each file that is in the store, and refresh its index entry."""
     result = Filled()
-    written: list[Blob] = []
+    written: list[tuple[Entry, os.stat_result | None]] = []
     progress = workspace.messages.progress
-    began = time.time()
     wanted = list(files)
+    # An entry with the pointer's size makes git call the filled-in file modified, unseen. Whatever ends this early,
+    # git must look at the content.
+    restage(workspace.repo, [(file.entry, None) for file in wanted])
+    began = time.time()
     progress.start("checking out", sum(file.pointer.size for file in wanted), len(wanted))
     with ThreadPoolExecutor(WORKERS) as pool:
         for file, outcome in zip(wanted, pool.map(lambda f: _write(workspace, f), wanted), strict=True):
-            if isinstance(outcome, str):
-                result.failed[file.path] = outcome
-                continue
-            result.files += 1
-            written.append(Blob(file.path, file.pointer.encode(), outcome, file.entry.mode))
-            progress.advance(file.pointer.size, 1)
+            if isinstance(outcome, os.stat_result):
+                result.files += 1
+                written.append((file.entry, outcome))
+                progress.advance(file.pointer.size, 1)
+            elif isinstance(outcome, OSError):
+                result.failed[file.path] = outcome.strerror or str(outcome)
+            else:
+                result.damaged.append(file)
     progress.done()
-    stage(workspace.repo, written, since=began)
+    restage(workspace.repo, written, since=began)
     return result
 
 
-def _write(workspace: Workspace, file: PointerFile) -> os.stat_result | str:
+def _write(workspace: Workspace, file: PointerFile) -> os.stat_result | OSError | GitDatasetsError:
     """Write one file; its stat, or why it could not be written."""
     try:
         target = workspace.repo.absolute(file.path)
         stat = replace(target, workspace.store.pieces(file.pointer.oid), executable=file.entry.mode == 0o100755)
-    except (MissingObjectError, CorruptObjectError) as error:
-        return str(error)
-    except OSError as error:
-        return f"{quote(file.path)}: {error.strerror}"
+    except (MissingObjectError, CorruptObjectError, OSError) as error:
+        return error
     sidecars.move_aside(workspace, file.path)
     return stat
 
@@ -96,17 +111,41 @@ def _write(workspace: Workspace, file: PointerFile) -> os.stat_result | str:
 def replace(target: bytes, pieces: Iterator[bytes], *, executable: bool = False) -> os.stat_result:
     """Write `target` through a temporary file in its folder; nothing is left of it on an error. Gives its stat."""
     folder = os.path.dirname(target) or b"."
+    mode = (0o777 if executable else 0o666) & ~_umask()
     # The name does not grow from the file's: that one may be as long as the file system allows.
-    handle, name = tempfile.mkstemp(prefix=b".gds-", dir=folder)
+    name = os.path.join(folder, b".gds-" + os.urandom(8).hex().encode())
+    handle = _open_nameless(folder)
     try:
-        with open(handle, "wb", buffering=0) as stream:
+        with open(os.open(name, _NEW_FILE, mode) if handle is None else handle, "wb", buffering=0) as stream:
             stream.writelines(pieces)
-        os.chmod(name, (0o777 if executable else 0o666) & ~_umask())
+            if handle is not None:
+                os.fchmod(handle, mode)
+                _give_name(handle, name)
         os.replace(name, target)
     except BaseException:
-        os.unlink(name)
+        with suppress(FileNotFoundError):
+            os.unlink(name)
         raise
     return os.lstat(target)
+
+
+def _open_nameless(folder: bytes) -> int | None:
+    """A file that has no name until it is whole, so that a kill leaves none; None where there is no such thing."""
+    if _NAMELESS is None or not os.path.isdir(_DESCRIPTORS):
+        return None
+    try:
+        return os.open(folder, _NAMELESS | os.O_WRONLY, 0o600)
+    except OSError:  # a file system that cannot: the file with a name works, or tells what is wrong
+        return None
+
+
+def _give_name(handle: int, name: bytes) -> None:
+    # With a folder's descriptor Python calls linkat(2) with AT_SYMLINK_FOLLOW, which open(2) tells to do here.
+    anywhere = os.open(_DESCRIPTORS, os.O_RDONLY)
+    try:
+        os.link(f"{_DESCRIPTORS}/{handle}", name, src_dir_fd=anywhere, follow_symlinks=True)
+    finally:
+        os.close(anywhere)
 
 
 def move(source: Path, target: bytes) -> None:
@@ -133,9 +172,12 @@ def _umask() -> int:
 
 
 def raise_failed(workspace: Workspace, filled: Filled) -> None:
-    """Name the files that could not be filled in and raise MissingObjectError, if there are any."""
-    if not filled.failed:
+    """Name the files that could not be filled in, if there are any. Raises GitDatasetsError or CorruptObjectError."""
+    damaged = {file.path: "its data here is damaged" for file in filled.damaged}
+    left = filled.failed | damaged
+    if not left:
         return
-    names = (f"{quote(path)}: {why}" for path, why in filled.failed.items())
+    names = (f"{quote(path)}: {why}" for path, why in left.items())
     workspace.messages.warn_paths("these files could not be filled in:", names, "Then run `git datasets pull` again.")
-    raise MissingObjectError(f"{len(filled.failed):,} files could not be filled in")
+    told = f"{count(len(left), 'file')} could not be filled in"
+    raise GitDatasetsError(told) if filled.failed else CorruptObjectError(told)

@@ -6,16 +6,19 @@ what runs. Nothing here is called by a clone, a fetch or a checkout.
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
 import tempfile
+import tokenize
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gds_lfs.errors import ConfigError
 from gds_lfs.git.paths import quote
+from gds_lfs.store.lock import FileLock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
     from gds_lfs.dataset.declaration import Declaration
     from gds_lfs.dataset.sandbox import Sandbox
     from gds_lfs.porcelain.workspace import Workspace
+
+_SCRATCH = "reconcile-"
+_LOCK = "lock"
 
 
 def interpreter(workspace: Workspace) -> str:
@@ -42,15 +48,15 @@ def interpreter(workspace: Workspace) -> str:
 
 
 def staged_sources(workspace: Workspace, index: Path | None = None) -> dict[str, str]:
-    """The staged Python files, by their path from the top. One that is no UTF-8 text cannot be imported."""
+    """The staged Python files, by their path from the top, decoded as Python does. Others cannot be imported."""
     repo = workspace.repo
     entries = [e for e in repo.staged(index=index) if e.path.endswith(b".py") and e.stage == 0]
     texts = dict(repo.blobs({entry.sha for entry in entries}))
     sources = {}
     for entry in entries:
         try:
-            sources[os.fsdecode(entry.path)] = texts[entry.sha].decode("utf-8-sig")
-        except (UnicodeDecodeError, KeyError):
+            sources[os.fsdecode(entry.path)] = _decoded(texts[entry.sha])
+        except (UnicodeDecodeError, SyntaxError, KeyError):
             continue
     return sources
 
@@ -59,8 +65,14 @@ def require_source(sources: dict[str, str], index: bytes) -> str:
     """The name of the dataset's file among the sources. Raises ConfigError when it cannot be read as text."""
     name = os.fsdecode(index)
     if name not in sources:
-        raise ConfigError(f"{quote(index)} is not a staged UTF-8 text file: git add {quote(index)}")
+        raise ConfigError(f"{quote(index)} is not staged as UTF-8 text: save it so, then git add {quote(index)}")
     return name
+
+
+def _decoded(text: bytes) -> str:
+    """Raises UnicodeDecodeError, or SyntaxError for an encoding that Python does not know."""
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(text).readline)
+    return text.decode(encoding)
 
 
 @contextmanager
@@ -81,11 +93,17 @@ def sandbox(workspace: Workspace, sources: dict[str, str], entry: str, scratch: 
 
 @contextmanager
 def scratch_folder(workspace: Workspace) -> Iterator[Path]:
-    """A folder of ours that is gone afterwards, on the file system of the store."""
-    folder = Path(tempfile.mkdtemp(prefix="reconcile-", dir=workspace.scratch))
+    """A folder of ours that is gone afterwards, on the file system of the store. Those of killed commands go too."""
+    for left in workspace.scratch.glob(f"{_SCRATCH}*"):
+        if FileLock(left / _LOCK).take():
+            shutil.rmtree(left, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=_SCRATCH, dir=workspace.scratch))
+    lock = FileLock(folder / _LOCK)
+    lock.create()
     try:
         yield folder
     finally:
+        lock.release()
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -94,8 +112,8 @@ def declare_on_disk(workspace: Workspace, index: bytes) -> Declaration:
     sources = staged_sources(workspace)
     name = os.fsdecode(index)
     try:
-        sources[name] = Path(os.fsdecode(workspace.repo.absolute(index))).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
+        sources[name] = _decoded(Path(os.fsdecode(workspace.repo.absolute(index))).read_bytes())
+    except (UnicodeDecodeError, SyntaxError) as error:
         raise ConfigError(f"{quote(index)} is not UTF-8 text") from error
     with scratch_folder(workspace) as scratch, sandbox(workspace, sources, name, scratch) as child:
         return child.declare()

@@ -13,9 +13,8 @@ from gds_lfs.content.pointer import has_conflict
 from gds_lfs.errors import ConfigError, DatasetError
 from gds_lfs.git import attributes
 from gds_lfs.git.paths import quote
-from gds_lfs.porcelain import journal, sidecars, tracking
+from gds_lfs.porcelain import child, journal, reconciling, recovery, sidecars, tracking
 from gds_lfs.porcelain.add import stored
-from gds_lfs.porcelain.reconciling import Reconciliation, disagreeing
 from gds_lfs.porcelain.staging import stage
 
 if TYPE_CHECKING:
@@ -33,13 +32,16 @@ def pre_commit(workspace: Workspace) -> None:
     """Make what the staged `index.py` files declare part of the commit. Raises to abort it, with nothing changed."""
     repo = workspace.repo
     index = repo.index_path
-    unfinished = journal.recover(workspace, index)
-    changes = list(repo.changed_staged())
-    _refuse_conflicts(workspace, changes)
-    _fold_databases(workspace, changes, index)
-    changed = {change.path for change in changes}
-    for registration in staged_registrations(workspace):
-        Reconciliation(workspace, registration, index).run(changed, force=unfinished is not None)
+    with journal.writing(workspace):
+        unfinished = recovery.recover(workspace, index)
+        changes = list(repo.changed_staged())
+        _refuse_conflicts(workspace, changes)
+        _fold_databases(workspace, changes, index)
+        changed = {change.path for change in changes}
+        found = staged_registrations(workspace)
+        done = reconciling.reconcile(workspace, found, index, changed, unfinished, force=unfinished is not None)
+        if done and changes:
+            _refuse_an_empty_commit(workspace, index)
 
 
 def reconcile(workspace: Workspace, *, dry_run: bool) -> None:
@@ -47,33 +49,39 @@ def reconcile(workspace: Workspace, *, dry_run: bool) -> None:
     found = staged_registrations(workspace)
     if not found:
         raise ConfigError("no dataset is tracked here: `git datasets new` writes one, `track index.py` tracks yours")
+    if dry_run:
+        for registration in found:
+            with child.scratch_folder(workspace) as scratch:
+                plan = reconciling.Reconciliation(workspace, registration, None, scratch).plan()
+            for line in plan or ["nothing to do"]:
+                workspace.messages.result(f"{quote(registration.index)}: {line}")
+        return
+    with journal.writing(workspace):
+        done = reconciling.reconcile(workspace, found, None, set(), force=True)
+        journal.drop(workspace)  # staged in the real index: git itself can take it back now
     for registration in found:
-        reconciliation = Reconciliation(workspace, registration, None)
-        name = quote(registration.index)
-        if dry_run:
-            for line in reconciliation.plan() or ["nothing to do"]:
-                workspace.messages.result(f"{name}: {line}")
-        elif reconciliation.run(set(), force=True):
-            journal.drop(workspace)  # staged in the real index: git itself can take it back now
-            workspace.messages.note(f"{name}: staged; next: git commit")
-        else:
-            workspace.messages.note(f"{name}: nothing to do")
+        staged = any(registration.index == each.index for each in done)
+        said = "staged; next: git commit" if staged else "nothing to do"
+        workspace.messages.note(f"{quote(registration.index)}: {said}")
 
 
 def post_commit(workspace: Workspace) -> None:
     """Tell the real index what a partial commit's hook added, and forget the journal."""
-    record = journal.load(workspace)
-    if record is not None and record.staged and journal.committed(workspace, record):
-        journal.repair_index(workspace, record)
-        journal.drop(workspace)
+    if not journal.exists(workspace):
+        return
+    with journal.writing(workspace):
+        record = journal.load(workspace)
+        if record is not None and record.staged and recovery.committed(workspace, record):
+            recovery.repair_index(workspace, record)
+            journal.drop(workspace)
 
 
 def after_checkout(workspace: Workspace) -> None:
     """post-checkout and post-merge: settle what is unfinished, and say where code and data disagree now."""
     if workspace.repo.top is None:
         return
-    journal.recover(workspace)
-    for registration in disagreeing(workspace):
+    recovery.settle(workspace)
+    for registration in reconciling.disagreeing(workspace):
         name = quote(registration.index)
         workspace.messages.warn(
             f"{name} and {quote(registration.database)} disagree here: `git datasets reconcile` and a commit mend it"
@@ -97,6 +105,20 @@ def _refuse_conflicts(workspace: Workspace, changes: Sequence[Change]) -> None:
                 f"{quote(shas[sha])} holds conflict markers around pointers, not data.\n"
                 f"Choose a side with `git checkout --ours` or `--theirs`, then add it"
             )
+
+
+def _refuse_an_empty_commit(workspace: Workspace, index: Path) -> None:
+    """Raise DatasetError where all that was staged is taken back: git itself does not look at it again."""
+    repo = workspace.repo
+    if (repo.git_dir / "MERGE_HEAD").exists() or any(True for _ in repo.changed_staged()):
+        return
+    record = journal.load(workspace)
+    if record is not None:
+        recovery.undo(workspace, record, index)
+    raise DatasetError(
+        "nothing is left to commit: rows and their files come from index.py alone.\n"
+        "`git restore --staged` takes the files named above out"
+    )
 
 
 def _fold_databases(workspace: Workspace, changes: Sequence[Change], index: Path) -> None:

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, BinaryIO
 
 from gds_lfs.content import pointer as pointers
-from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError, RemoteError
+from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError
 from gds_lfs.git.filter_process import DELAYED, Delayed, FilterError, Request
 from gds_lfs.git.paths import quote
 from gds_lfs.porcelain import sidecars
+from gds_lfs.porcelain.messages import count
 
 if TYPE_CHECKING:
     from gds_lfs.content.hashing import Oid
@@ -69,7 +70,7 @@ class Filter:
                     f"{quote(request.pathname)}: holds conflict markers around pointers, not data; choose a side with "
                     f"`git checkout --ours` or `--theirs`, then add it"
                 )
-            if head.startswith(pointers.PREFIX):
+            if is_malformed(head):
                 self._malformed.append(request.pathname)
                 return head
         elif sidecars.has_unsaved_rows(self.workspace.repo, request.pathname, head):
@@ -115,10 +116,9 @@ class Filter:
             self._writer.seal()
         messages = self.workspace.messages
         if self._absent:
-            reason = self._unreachable or "the dataset remote does not have them"
+            reason = self._unreachable or "the dataset remote does not have them whole"
             messages.warn_paths(
-                f"{len(self._absent):,} of the files checked out hold pointers, since their data could not be had "
-                f"({reason}):",
+                f"checked out {count(len(self._absent), 'file')} as pointers; the data could not be had ({reason}):",
                 map(quote, self._absent),
                 "`git datasets pull` fills them in.",
             )
@@ -129,11 +129,7 @@ class Filter:
                 "`git add --renormalize .` and a commit turn them into pointers.",
             )
         if self._malformed:
-            messages.warn_paths(
-                "these files look like pointers, but are none; they were left as they are:",
-                map(quote, self._malformed),
-                "Check out a good version (`git checkout REV -- FILE`), or add the real file again.",
-            )
+            warn_of_malformed(self.workspace, self._malformed)
         if self.workspace.repo.top is not None:
             # A clone brings no hooks along: whoever checks data out, or adds some, will need them.
             from gds_lfs.porcelain.install import install_hooks_quietly
@@ -164,7 +160,8 @@ class Filter:
     def _checked(self, pointer: Pointer) -> bytes | Iterable[bytes]:
         if pointer.size <= BUFFERED:
             return self.store.read(pointer.oid)
-        self.store.verify(pointer.oid)
+        for _ in self.store.pieces(pointer.oid):  # read to the end: unlike `verify` this sets a corrupt copy aside
+            pass
         return self.store.pieces(pointer.oid)
 
     def _fetch(self, wanted: dict[Oid, str]) -> None:
@@ -175,10 +172,8 @@ class Filter:
         self._asked.update(wanted)
         try:
             self.workspace.download(self._open_remote(), wanted)
-        except RemoteError as error:
-            self._unreachable = str(error)
         except GitDatasetsError as error:
-            self.workspace.messages.warn(str(error))
+            self._unreachable = str(error).rstrip(".")
 
     def _open_remote(self) -> Remote:
         # A clone's .datasetsconfig may not be on disk yet: the tree being checked out has it.
@@ -208,6 +203,20 @@ def smudge_one(workspace: Workspace, path: bytes, stdin: BinaryIO, stdout: Binar
     stdout.writelines([result] if isinstance(result, bytes) else result)
     stdout.flush()
     session.finish()
+
+
+def is_malformed(text: bytes) -> bool:
+    """Whether a text begins as a pointer does and is as short, but is none. It is nobody's data."""
+    return len(text) <= pointers.MAX_SIZE and text.startswith(pointers.PREFIX) and pointers.recognise(text) is None
+
+
+def warn_of_malformed(workspace: Workspace, paths: Iterable[bytes]) -> None:
+    """Say that such files stay as they are, and what to do."""
+    workspace.messages.warn_paths(
+        "these files look like pointers, but are none; they were left as they are:",
+        map(quote, paths),
+        "Check out a good version (`git checkout REV -- FILE`), or add the real file again.",
+    )
 
 
 def read_up_to(read: Read, size: int) -> bytes:

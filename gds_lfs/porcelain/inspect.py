@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gds_lfs.content import pointer as pointer_text
-from gds_lfs.errors import CorruptObjectError
+from gds_lfs.content.hashing import oid_of_file
+from gds_lfs.errors import CorruptObjectError, MissingObjectError
 from gds_lfs.git import attributes, hooks
 from gds_lfs.git.paths import quote
 from gds_lfs.porcelain import install, pointers, tracking
@@ -37,20 +40,21 @@ class Findings:
     @property
     def any_wrong(self) -> bool:
         """Data that was never fetched is no fault."""
-        return bool(self.raw or self.malformed or self.corrupt)
+        return bool(self.raw or self.malformed or self.misplaced or self.corrupt)
 
 
 def ls_files(workspace: Workspace, rev: str | None, *, raw: bool, long: bool) -> None:
     """List the files whose content is ours: `*` where it is in the store, `-` where only its pointer is here."""
+    repo, messages = workspace.repo, workspace.messages
     files = _pointer_files(workspace, rev)
     missing = workspace.store.missing({file.pointer.oid for file in files})
     if raw:
-        workspace.messages.result_bytes(b"".join(file.path + b"\0" for file in files))
+        messages.result_bytes(b"".join(repo.from_here(file.path) + b"\0" for file in files))
         return
     for file in files:
         oid = file.pointer.oid.hex()
         mark = "-" if file.pointer.oid in missing else "*"
-        workspace.messages.result(f"{oid if long else oid[:10]} {mark} {quote(file.path)}")
+        messages.result(f"{oid if long else oid[:10]} {mark} {quote(repo.from_here(file.path))}")
 
 
 def status(workspace: Workspace) -> bool:
@@ -78,11 +82,11 @@ def status(workspace: Workspace) -> bool:
     return not (findings.any_wrong or disagreements)
 
 
-def fsck(workspace: Workspace, rev: str | None) -> bool:
+def fsck(workspace: Workspace, rev: str | None, *, repair: bool = False) -> bool:
     """Check the pointers of a commit (the index by default) and the local data behind them; False when any is bad.
 
-    Data that is not local is told, and is no fault. Nothing is moved or deleted, but that the store sets a corrupt
-    object aside as soon as anybody meets it.
+    Data that is not local is told, and is no fault. Nothing is moved or deleted; with `repair` corrupt data is set
+    aside, and taken anew from the work tree or the remote where they have it. Raises RemoteError.
     """
     repo, messages = workspace.repo, workspace.messages
     source = rev or ("HEAD" if repo.top is None else None)
@@ -91,17 +95,20 @@ def fsck(workspace: Workspace, rev: str | None) -> bool:
     findings = Findings()
     _look_at_blobs(workspace, entries, files, source or ":", findings)
     missing = workspace.store.missing({file.pointer.oid for file in files})
-    verdicts: dict[bytes, bool] = {}
+    sizes: dict[bytes, int | None] = {}
     messages.progress.start("checking", sum(file.pointer.size for file in files), len(files))
     for file in files:
         oid = file.pointer.oid
         if oid in missing:
             findings.absent.append(file.path)
+            messages.progress.advance(file.pointer.size, 1)
             continue
-        if oid not in verdicts:
-            verdicts[oid] = _is_intact(workspace, oid)
-        if not verdicts[oid]:
+        if oid not in sizes:
+            sizes[oid] = _size_if_intact(workspace, oid) or (_repaired(workspace, file) if repair else None)
+        if sizes[oid] is None:
             findings.corrupt.append(file.path)
+        elif sizes[oid] != file.pointer.size:
+            findings.malformed.append(file.path)
         messages.progress.advance(file.pointer.size, 1)
     messages.progress.done()
     _print_findings(workspace, findings)
@@ -153,11 +160,12 @@ def _look_at_blobs(
     tracked = attributes.check(repo, plain, source)
     suspects = {path: entry.sha for path, entry in plain.items() if tracked.get(path) and path not in known}
     texts = dict(repo.small_blobs(set(suspects.values())))
+    large = repo.present(set(suspects.values()) - texts.keys())  # a partial clone need not have them all
     for path, sha in suspects.items():
         text = texts.get(sha)
         if text is not None and text.startswith(pointer_text.PREFIX):
             findings.malformed.append(path)
-        elif text != b"":
+        elif text or sha in large:
             findings.raw.append(path)
     findings.misplaced = [path for path in known if not tracked.get(path)]
 
@@ -165,19 +173,34 @@ def _look_at_blobs(
 def _print_findings(workspace: Workspace, findings: Findings) -> None:
     _list(workspace, "should be pointers, but their content is in git (git add --renormalize .):", findings.raw)
     _list(workspace, "look like pointers, but are none (add the real file again):", findings.malformed)
-    _list(workspace, "pointers that no pattern covers (git datasets track):", findings.misplaced)
-    _list(workspace, "corrupt in the local store (git datasets fetch brings them anew):", findings.corrupt)
+    advice = "git datasets track them; or git datasets pull, then git add them as plain files"
+    _list(workspace, f"pointers that no pattern covers ({advice}):", findings.misplaced)
+    _list(workspace, "corrupt in the local store (git datasets fsck --repair takes them anew):", findings.corrupt)
 
 
 def _list(workspace: Workspace, headline: str, paths: Iterable[bytes]) -> None:
-    names = [quote(path) for path in paths]
+    names = [quote(workspace.repo.from_here(path)) for path in paths]
     if names:
         workspace.messages.result("\n".join([headline, *(f"  {name}" for name in names)]))
 
 
-def _is_intact(workspace: Workspace, oid: bytes) -> bool:
+def _repaired(workspace: Workspace, file: PointerFile) -> int | None:
+    """Set a corrupt content aside and get it from the work tree, else from the remote; its size, None if in vain."""
+    oid = file.pointer.oid
+    with suppress(CorruptObjectError, MissingObjectError):
+        for _ in workspace.store.pieces(oid):  # reading is what sets aside
+            pass
+    if workspace.repo.top is not None:
+        on_disk = workspace.repo.absolute(file.path)
+        if os.path.isfile(on_disk) and oid_of_file(on_disk) == oid:
+            with workspace.store.writer(framed=True) as writer:
+                return sum(added.pointer.size for added in writer.add_files([on_disk]))
+    fetched = workspace.download(workspace.open_remote(), {oid: quote(file.path)}).fetched
+    return file.pointer.size if oid in fetched else None
+
+
+def _size_if_intact(workspace: Workspace, oid: bytes) -> int | None:
     try:
-        workspace.store.verify(oid)
+        return workspace.store.verify(oid)
     except CorruptObjectError:
-        return False
-    return True
+        return None

@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gds_lfs.errors import ConfigError, GitError
+from gds_lfs.errors import ConfigError
 from gds_lfs.git import hooks
+from gds_lfs.git.command import failure
 
 if TYPE_CHECKING:
     from gds_lfs.porcelain.messages import Messages
@@ -103,7 +104,7 @@ def config(*args: str, check: bool = False) -> str:
     """`git config ARGS`; its output. Raises GitError with git's own words when it must succeed and does not."""
     done = subprocess.run(["git", "config", *args], capture_output=True, text=True, check=False)
     if check and done.returncode:
-        raise GitError(f"git config {args[0]} failed: {done.stderr.strip() or done.returncode}")
+        raise failure(["config"], done.returncode, done.stderr.encode())
     return done.stdout
 
 

@@ -37,12 +37,25 @@ def in_entries(repo: Repo, entries: Iterable[Entry]) -> Iterator[PointerFile]:
             yield PointerFile(entry.path, pointer, entry)
 
 
-def in_history(repo: Repo, include: Sequence[str], exclude: Sequence[str] = ()) -> dict[Oid, bytes]:
-    """The contents that commits reachable from `include` and not from `exclude` point to, each with one path."""
+@dataclass(frozen=True)
+class History:
+    """The blobs of a stretch of history, each with one of its paths, and what those that are pointers point to."""
+
+    paths: dict[bytes, bytes]
+    pointers: dict[bytes, Pointer]
+
+    @property
+    def contents(self) -> dict[Oid, bytes]:
+        """What the pointers point to, each with one path."""
+        return {pointer.oid: self.paths[sha] for sha, pointer in self.pointers.items() if pointer.size}
+
+
+def in_history(repo: Repo, include: Sequence[str], exclude: Sequence[str] = ()) -> History:
+    """What commits reachable from `include` and not from `exclude` hold."""
     paths: dict[bytes, bytes] = {}
     for sha, path in repo.reachable_blobs(include, exclude):
         paths.setdefault(sha, path)
-    return {pointer.oid: paths[sha] for sha, pointer in pointers_of(repo, paths).items() if pointer.size}
+    return History(paths, pointers_of(repo, paths))
 
 
 def pointers_of(repo: Repo, shas: Iterable[bytes]) -> dict[bytes, Pointer]:

@@ -7,87 +7,159 @@ name their files, so a row that is gone takes its files along, and a file that n
 
 from __future__ import annotations
 
-import hashlib
 import os
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gds_lfs.content.hashing import EMPTY, Oid, oid_of_file
 from gds_lfs.content.pointer import MAX_SIZE, Pointer, recognise
-from gds_lfs.errors import DatasetError, MissingObjectError
+from gds_lfs.errors import DatasetError, LockedError, MissingObjectError
+from gds_lfs.git import attributes
 from gds_lfs.git.paths import quote
 from gds_lfs.porcelain import child, setup_texts, sidecars
-from gds_lfs.porcelain.applying import Placement, Target, carry_out
-from gds_lfs.porcelain.checkout import replace
+from gds_lfs.porcelain.applying import Placement, Target, blob_id, carry_out, file_state, text
+from gds_lfs.porcelain.checkout import replace as write
 from gds_lfs.porcelain.pointers import in_entries
+from gds_lfs.porcelain.setup_texts import Setup
 from gds_lfs.porcelain.tracking import registrations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from gds_lfs.dataset.declaration import Declaration
     from gds_lfs.dataset.reconcile import Plan, Result
     from gds_lfs.git.repo import Entry
+    from gds_lfs.porcelain.journal import Journal
     from gds_lfs.porcelain.tracking import Registration
     from gds_lfs.porcelain.workspace import Workspace
+
+
+def reconcile(
+    workspace: Workspace,
+    registrations: Iterable[Registration],
+    index: Path | None,
+    changed: set[bytes],
+    previous: Journal | None = None,
+    *,
+    force: bool = False,
+) -> list[Registration]:
+    """Bring index and work tree up to date with all these datasets together; those that changed.
+
+    `changed` and `force` are as in `Reconciliation.prepare`, `previous` is the journal of an earlier try.
+    Raises DatasetError, MissingObjectError, LockedError, StoreWriteError; then nothing has changed.
+    """
+    with ExitStack() as stack:
+        targets = []
+        for registration in registrations:
+            scratch = stack.enter_context(child.scratch_folder(workspace))
+            target = Reconciliation(workspace, registration, index, scratch).prepare(changed, force=force)
+            if target is not None:
+                targets.append(target)
+        setups = [target.setup for target in targets]
+        earlier = previous.earlier if previous is not None else ()
+        texts = setup_texts.edits(workspace, setups, index, earlier) if targets else []
+        done = carry_out(workspace, targets, texts, index, previous)
+    for target in targets:
+        _report(workspace, target, changed=target in done)
+    return [target.registration for target in done]
 
 
 class Reconciliation:
     """One dataset and one index, `index` being the file that git gave to a hook (None: the repository's own)."""
 
-    def __init__(self, workspace: Workspace, registration: Registration, index: Path | None) -> None:
+    def __init__(self, workspace: Workspace, registration: Registration, index: Path | None, scratch: Path) -> None:
         self.workspace = workspace
         self.repo = workspace.repo
         self.registration = registration
         self.index = index
+        self.scratch = scratch
+        self._fetched: set[str] = set()
 
     def plan(self) -> list[str]:
         """What a commit would do, line by line; nothing is changed. Raises DatasetError and its kin."""
-        with child.scratch_folder(self.workspace) as scratch:
-            database = self._current_database(scratch)
-            sources = child.staged_sources(self.workspace, self.index)
-            entry = child.require_source(sources, self.registration.index)
-            with child.sandbox(self.workspace, sources, entry, scratch) as sandbox:
-                return self._plan(sandbox.declare(), sources, entry, database).lines()
+        sources = child.staged_sources(self.workspace, self.index)
+        entry = child.require_source(sources, self.registration.index)
+        database = self._current_database(self.registration)
+        with child.sandbox(self.workspace, sources, entry, self.scratch) as sandbox:
+            declaration = sandbox.declare()
+            return self._plan(declaration, sources, entry, self._database_for(declaration) or database).lines()
 
-    def run(self, changed: set[bytes], *, force: bool = False) -> bool:
-        """Bring index and work tree up to date; True if anything changed.
+    def prepare(self, changed: set[bytes], *, force: bool = False) -> Target | None:
+        """Run the user's code and work out what the dataset is to become; None when there is nothing to do.
 
         Nothing more is looked at once the database says that it agrees with the staged code, unless `force`, or
         one of the `changed` paths is the dataset's.
-        Raises DatasetError, MissingObjectError, LockedError, StoreWriteError; then nothing has changed.
+        Raises DatasetError, MissingObjectError, LockedError; nothing changes outside the scratch folder.
         """
         if not self._index_py_is_staged():
-            return False  # the dataset's file is being removed: its data is the user's to remove
+            if self.registration.index in changed:
+                self._tell_what_stays()
+            return None
+        on_disk = Path(os.fsdecode(self.repo.absolute(self.registration.database)))
+        if not force and is_pointer(on_disk) and not self._may_touch(changed):
+            return None  # a clone without data: it is not fetched for a commit that has nothing to do with it
         sources = child.staged_sources(self.workspace, self.index)
         entry = child.require_source(sources, self.registration.index)
-        with child.scratch_folder(self.workspace) as scratch:
-            database = self._current_database(scratch)
+        try:
+            database = self._current_database(self.registration)
             if not force and not self._touches(database, changed) and self._agrees(database, sources, entry):
-                return False
-            result = None
-            with child.sandbox(self.workspace, sources, entry, scratch) as sandbox:
-                declaration = sandbox.declare()
-                plan = self._plan(declaration, sources, entry, database)
-                if not plan.empty:
-                    from gds_lfs.dataset import reconcile
+                return None
+        except LockedError:
+            if force or self._may_touch(changed):
+                raise
+            return None  # another program has the database, and this commit has nothing to do with it
+        result = None
+        with child.sandbox(self.workspace, sources, entry, self.scratch) as sandbox:
+            declaration = sandbox.declare()
+            former = self.registration.database
+            database = self._database_for(declaration) or database
+            seen = file_state(Path(os.fsdecode(self.repo.absolute(self.registration.database))))
+            plan = self._plan(declaration, sources, entry, database)
+            if not plan.empty:
+                from gds_lfs.dataset import reconcile
 
-                    result = reconcile.apply(plan, database, scratch, sandbox, self._materialise(scratch))
-            target = self._target(declaration, database, result, scratch)
-            done = carry_out(self.workspace, self.registration, target, self.index)
-        self._report(result, changed=done)
-        return done
+                with self._inputs(database) as materialise:
+                    result = reconcile.apply(plan, database, self.scratch, sandbox, materialise)
+        target = self._target(declaration, database, result, former)
+        target.seen = seen
+        return target
+
+    def _tell_what_stays(self) -> None:
+        """The dataset's file is being removed: its data is the user's to remove."""
+        database = self.registration.database
+        folders = self._folders(self._index_database(database))
+        left = [path for path in (database, *folders) if any(True for _ in self.repo.staged([path], self.index))]
+        if left:
+            self.workspace.messages.note(
+                f"{quote(self.registration.index)} goes, its data stays; to remove that too: "
+                f"git rm -r {' '.join(map(quote, left))}"
+            )
+
+    def _database_for(self, declaration: Declaration) -> Path | None:
+        """Go over to the database that the declaration names, if it is another one, and take it where it exists."""
+        declared = replace(self.registration, database=self.registration.folder + declaration.sql_file.encode())
+        if declared == self.registration:
+            return None
+        self.registration = declared
+        return self._current_database(declared)
 
     def _touches(self, database: Path | None, changed: set[bytes]) -> bool:
         """Whether any of the paths is the dataset's file, its database, or in one of its folders."""
-        from gds_lfs.dataset.database import read_state
-
         registration = self.registration
         if registration.index in changed or registration.database in changed:
             return True
-        folders = tuple(registration.field_folder(name) + b"/" for name in read_state(database).file_fields())
+        folders = tuple(folder + b"/" for folder in self._folders(database))
         return any(path.startswith(folders) for path in changed)
+
+    def _may_touch(self, changed: set[bytes]) -> bool:
+        """Whether any of the paths may be the dataset's, as far as can be told without its database."""
+        if any(path == self.registration.database or path.endswith(b".py") for path in changed):
+            return True
+        within = [path for path in changed if path.startswith(self.registration.folder)]
+        return any(attributes.check(self.repo, within).values())
 
     def _agrees(self, database: Path | None, sources: dict[str, str], entry: str) -> bool:
         from gds_lfs.dataset import fingerprint
@@ -104,31 +176,30 @@ class Reconciliation:
     def _index_py_is_staged(self) -> bool:
         return any(True for _ in self.repo.staged([self.registration.index], self.index))
 
-    def _current_database(self, scratch: Path) -> Path | None:
+    def _current_database(self, registration: Registration) -> Path | None:
         """The database to start from: the work tree's, with what its `-wal` holds, or the index's where that one is
         absent or a pointer.
         """
-        path = self.registration.database
+        path = registration.database
         on_disk = Path(os.fsdecode(self.repo.absolute(path)))
         if not on_disk.is_file():
-            return self._index_database(scratch)
+            return self._index_database(path)
         with on_disk.open("rb") as file:
             pointer = recognise(file.read(MAX_SIZE + 1))
         if pointer is None:
             sidecars.fold(self.workspace, path)
             return on_disk
-        return self._copy(scratch / "current.sqlite", quote(path), pointer.oid)
+        return self._copy(self.scratch / "current.sqlite", quote(path), pointer.oid)
 
-    def _index_database(self, scratch: Path) -> Path | None:
+    def _index_database(self, path: bytes) -> Path | None:
         """The database that the index holds, as a copy in the scratch folder."""
-        path = self.registration.database
         found = next(in_entries(self.repo, self.repo.staged([path], self.index)), None)
-        return self._copy(scratch / "index.sqlite", quote(path), found.pointer.oid) if found else None
+        return self._copy(self.scratch / "index.sqlite", quote(path), found.pointer.oid) if found else None
 
     def _copy(self, copy: Path, name: str, oid: Oid) -> Path:
         if not copy.exists():
             copy.parent.mkdir(parents=True, exist_ok=True)
-            replace(os.fsencode(copy), self.pieces(name, oid))
+            write(os.fsencode(copy), self.pieces(name, oid))
         return copy
 
     def pieces(self, name: str, oid: Oid) -> Iterator[bytes]:
@@ -142,60 +213,110 @@ class Reconciliation:
                 raise MissingObjectError(f"{name}: its data is neither here nor on the remote", oid)
         return self.workspace.store.pieces(oid)
 
-    def _materialise(self, scratch: Path) -> Callable[[str, Oid], Path]:
-        """How a transform gets a row's file: the work tree's if it has that content, else a copy from the store."""
+    @contextmanager
+    def _inputs(self, database: Path | None) -> Iterator[Callable[[str, Oid], Path]]:
+        """How a transform gets a row's file: the work tree's if it has that content, else a copy from the store.
+
+        A file of the work tree that a failing transform damaged is mended.
+        """
+        lent: dict[Path, Oid] = {}
 
         def materialise(relative: str, oid: Oid) -> Path:
             path = self.registration.folder + os.fsencode(relative)
             on_disk = Path(os.fsdecode(self.repo.absolute(path)))
             if on_disk.is_file() and oid_of_file(on_disk) == oid:
+                lent[on_disk] = oid
                 return on_disk
-            return self._copy(scratch / "inputs" / relative, quote(path), oid)
+            if oid != EMPTY and not self.workspace.store.has(oid):
+                self._fetch_field(database, relative)
+            return self._copy(self.scratch / "inputs" / relative, quote(path), oid)
 
-        return materialise
+        try:
+            yield materialise
+        except DatasetError:
+            for on_disk, oid in lent.items():
+                if self.workspace.store.has(oid) and not (on_disk.is_file() and oid_of_file(on_disk) == oid):
+                    write(os.fsencode(on_disk), self.workspace.store.pieces(oid))
+            raise
 
-    def _target(self, declaration: Declaration, database: Path | None, result: Result | None, scratch: Path) -> Target:
+    def _fetch_field(self, database: Path | None, relative: str) -> None:
+        """Fetch what is absent of a field in one go: a transform that needs one file of it needs them all."""
+        field = relative.partition("/")[0]
+        if field in self._fetched:
+            return
+        self._fetched.add(field)
+        from gds_lfs.dataset.database import files
+        from gds_lfs.porcelain.sync import fetch_objects
+
+        named = {each.oid: each.path for each in files(database) if each.path.startswith(field + "/")}
+        fetch_objects(self.workspace, {oid: named[oid] for oid in self.workspace.store.missing(set(named))})
+
+    def _target(self, declaration: Declaration, database: Path | None, result: Result | None, former: bytes) -> Target:
         """What the index is to hold for this dataset. Raises DatasetError where the user staged other content."""
         new = result.database if result is not None else database
         assert new is not None  # an absent database is never up to date, so there is a result
-        folder = self.registration.folder
+        registration = self.registration
+        folder = registration.folder
         sources = {folder + os.fsencode(placed.path): placed.source for placed in result.place} if result else {}
         wanted = self._files(new)
-        owned = self._owned(scratch)
-        current = {self.registration.field_folder(name) for name in declaration.file_fields()}
-        former = {path[: path.index(b"/", len(folder))] for path in owned} - current
-        entries = {e.path: e for e in self.repo.staged(sorted(current | former), self.index)}
-        target = Target(new, replaced=result is not None)
+        owned = self._owned(former)
+        current = {registration.field_folder(name) for name in declaration.file_fields()}
+        gone = {path[: path.index(b"/", len(folder))] for path in owned} - current
+        entries = {e.path: e for e in self.repo.staged(sorted({*current, *gone, former}), self.index)}
+        patterns = [registration.folder_pattern(each) for each in sorted(gone)]
+        target = Target(registration, Setup(registration, declaration, tuple(patterns)), new, result)
         for path, pointer in wanted.items():
             if self._is_as_wanted(path, pointer, entries.get(path), owned.get(path)):
                 continue
             target.place[path] = Placement(pointer, sources.get(path), partial(self.pieces, quote(path), pointer.oid))
-        target.remove = {path: entries.get(path) for path in owned if path not in wanted}
+            if path not in entries and pointer.size and owned.get(path) == pointer:
+                target.restored.append(path)
+        target.remove = {path for path in owned if path in entries and path not in wanted}
         within = tuple(name + b"/" for name in current)
         target.strays = [p for p in entries if p.startswith(within) and p not in wanted and p not in owned]
-        target.texts = setup_texts.edits(self.workspace, self.registration, declaration, former, self.index)
+        if former != registration.database:
+            target.former = former
+            target.setup = target.setup._replace(former=(*patterns, registration.pattern(former)))
+            target.remove |= {former} & entries.keys()
         return target
 
-    def _owned(self, scratch: Path) -> dict[bytes, Pointer]:
-        """The files that the index's own database names."""
-        database = self._index_database(scratch)
-        return {} if database is None else self._files(database)
-
-    def _files(self, database: Path) -> dict[bytes, Pointer]:
-        """The files of a database's rows, and an empty `.gitkeep` for each folder that has none: git keeps no folder
-        without a file.
+    def _owned(self, path: bytes) -> dict[bytes, Pointer]:
+        """The files that are the dataset's so far: those that the databases of the index, of HEAD and of a commit
+        being merged record. In the index's one a user may have deleted their rows.
         """
-        from gds_lfs.dataset.database import files, read_state
+        entries = [next((e for e in self.repo.staged([path], self.index) if e.stage == 0), None)]
+        entries += [next(self.repo.tree(rev, [path]), None) for rev in ("MERGE_HEAD", "HEAD") if self._is_commit(rev)]
+        found: dict[bytes, Pointer] = {}
+        for file in in_entries(self.repo, {e.sha: e for e in reversed(entries) if e is not None}.values()):
+            copy = self._copy(self.scratch / f"{file.pointer.oid.hex()}.sqlite", quote(path), file.pointer.oid)
+            found |= self._files(copy, orphans=True)
+        return found
+
+    def _is_commit(self, rev: str) -> bool:
+        return bool(self.repo.run("rev-parse", "--quiet", "--verify", f"{rev}^{{commit}}", check=False))
+
+    def _files(self, database: Path, *, orphans: bool = False) -> dict[bytes, Pointer]:
+        """The files of a database's rows, and an empty `.gitkeep` for each folder that has none (with `orphans`, for
+        each): git keeps no folder without a file.
+        """
+        from gds_lfs.dataset.database import files
 
         registration = self.registration
-        found = {registration.folder + os.fsencode(f.path): Pointer(f.oid, f.size) for f in files(database)}
-        folders = {path[: path.index(b"/", len(registration.folder))] for path in found}
-        declared = {registration.field_folder(name) for name in read_state(database).file_fields()}
-        return found | dict.fromkeys((folder + b"/.gitkeep" for folder in declared - folders), Pointer(EMPTY, 0))
+        named = files(database, orphans=orphans)
+        found = {registration.folder + os.fsencode(f.path): Pointer(f.oid, f.size) for f in named}
+        folders = {path[: path.index(b"/", len(registration.folder))] for path in found if not orphans}
+        keeps = (folder + b"/.gitkeep" for folder in set(self._folders(database)) - folders)
+        return found | dict.fromkeys(keeps, Pointer(EMPTY, 0))
+
+    def _folders(self, database: Path | None) -> list[bytes]:
+        """The folders of a database's File fields."""
+        from gds_lfs.dataset.database import read_file_fields
+
+        return [self.registration.field_folder(name) for name in read_file_fields(database)]
 
     def _is_as_wanted(self, path: bytes, pointer: Pointer, entry: Entry | None, owned: Pointer | None) -> bool:
         """Whether the index has a row's file. Raises DatasetError where it has other content, put there by hand."""
-        if entry is not None and entry.sha == blob_id(self.repo.object_format, pointer):
+        if entry is not None and entry.sha == blob_id(self.repo.object_format, text(pointer)):
             return True
         if entry is not None and owned == pointer:
             raise DatasetError(
@@ -204,12 +325,27 @@ class Reconciliation:
             )
         return False
 
-    def _report(self, result: Result | None, *, changed: bool) -> None:
-        messages = self.workspace.messages
-        for notice in result.notices if result is not None else ():
-            messages.warn(notice)
-        if changed and result is not None:
-            messages.note(f"{quote(self.registration.index)}: {result.summary()}")
+
+def _report(workspace: Workspace, target: Target, *, changed: bool) -> None:
+    name = quote(target.registration.index)
+    if target.strays:
+        workspace.messages.warn_paths(
+            f"no row of {name} names these files, so they are left out of the commit:",
+            map(quote, target.strays),
+            "To add rows, return them from an ingest.",
+        )
+    if target.restored:
+        workspace.messages.warn_paths(
+            f"rows of {quote(target.registration.database)} name these files, so they stay in the commit:",
+            map(quote, target.restored),
+            "To remove a row, delete it with SQL.",
+        )
+    if target.result is None:
+        return
+    for notice in target.result.notices:
+        workspace.messages.warn(notice)
+    if changed:
+        workspace.messages.note(f"{name}: {target.result.summary()}")
 
 
 def disagreeing(workspace: Workspace) -> list[Registration]:
@@ -237,9 +373,3 @@ def is_pointer(file: Path) -> bool:
         return False
     with file.open("rb") as stream:
         return recognise(stream.read(MAX_SIZE + 1)) is not None
-
-
-def blob_id(object_format: str, pointer: Pointer) -> bytes:
-    """The id git gives to the blob of a pointer; an empty file is an empty blob."""
-    text = pointer.encode() if pointer.size else b""
-    return hashlib.new(object_format, b"blob %d\0" % len(text) + text).hexdigest().encode()

@@ -11,14 +11,15 @@ import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gds_lfs.git import attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from gds_lfs.dataset.declaration import Declaration
+    from gds_lfs.porcelain.journal import Placed
     from gds_lfs.porcelain.tracking import Registration
     from gds_lfs.porcelain.workspace import Workspace
 
@@ -34,32 +35,42 @@ class TextEdit:
     after: bytes
 
 
+class Setup(NamedTuple):
+    """One dataset's needs: its place and its declaration, and the patterns it no longer needs."""
+
+    registration: Registration
+    declaration: Declaration
+    former: tuple[bytes, ...] = ()
+
+
 def edits(
-    workspace: Workspace,
-    registration: Registration,
-    declaration: Declaration,
-    former: set[bytes],
-    index: Path | None,
+    workspace: Workspace, setups: Sequence[Setup], index: Path | None, earlier: Sequence[Placed] = ()
 ) -> list[TextEdit]:
-    """The edits this declaration needs; `former` are the folders of fields that it no longer has."""
-    patterns = registration.attribute_patterns(declaration.file_fields())
-    gone = [registration.folder_pattern(folder) for folder in former]
-    settings = {f"dataset.{os.fsdecode(registration.index)}.sqlfile": declaration.sql_file}
-    if declaration.remote:
-        settings["datasets.remote"] = declaration.remote
-        workspace.confirm(declaration.remote)
+    """The edits that these datasets need. `earlier` are entries of the real index that are to be taken back."""
+    undone = {(each.path, each.now.sha): each.before.sha if each.before else None for each in earlier}
+    settings = {}
+    for each in setups:
+        settings[f"dataset.{os.fsdecode(each.registration.index)}.sqlfile"] = each.declaration.sql_file
+        if each.declaration.remote:
+            settings["datasets.remote"] = each.declaration.remote
+            workspace.confirm(each.declaration.remote)
+
+    def attributed(text: bytes) -> bytes:
+        for each in setups:
+            patterns = each.registration.attribute_patterns(each.declaration.file_fields())
+            text = attributes.ensure(attributes.remove(text, each.former), patterns)
+        return text
+
+    def ignored(text: bytes) -> bytes:
+        return attributes.ensure_ignored(text, [line for each in setups for line in each.registration.ignore_patterns])
 
     def config(text: bytes) -> bytes:
         for key, value in settings.items():
             text = with_setting(workspace, text, key, value)
         return text
 
-    wanted = {
-        b".gitattributes": lambda text: attributes.ensure(attributes.remove(text, gone), patterns),
-        b".gitignore": lambda text: attributes.ensure_ignored(text, registration.ignore_patterns),
-        b".datasetsconfig": config,
-    }
-    found = (_edit(workspace, path, edit, index) for path, edit in wanted.items())
+    wanted = {b".gitattributes": attributed, b".gitignore": ignored, b".datasetsconfig": config}
+    found = (_edit(workspace, path, edit, index, undone) for path, edit in wanted.items())
     return [edit for edit in found if edit is not None]
 
 
@@ -74,10 +85,17 @@ def with_setting(workspace: Workspace, text: bytes, key: str, value: str) -> byt
         return file.read_bytes()
 
 
-def _edit(workspace: Workspace, path: bytes, edit: Callable[[bytes], bytes], index: Path | None) -> TextEdit | None:
-    committing = _staged_text(workspace, path, index)
+def _edit(
+    workspace: Workspace,
+    path: bytes,
+    edit: Callable[[bytes], bytes],
+    index: Path | None,
+    undone: Mapping[tuple[bytes, bytes], bytes | None],
+) -> TextEdit | None:
+    committing = _text(workspace, _staged(workspace, path, index))
     # `git commit index.py` shows a hook HEAD and index.py alone: what `track` staged is in the real index.
-    real = _staged_text(workspace, path, workspace.repo.git_dir / "index")
+    sha = _staged(workspace, path, workspace.repo.git_dir / "index")
+    real = _text(workspace, undone.get((path, sha), sha) if sha else None)
     staged = edit(committing if committing is not None else real or b"")
     file = workspace.repo.work_tree / os.fsdecode(path)
     before = file.read_bytes() if file.is_file() else None
@@ -87,6 +105,9 @@ def _edit(workspace: Workspace, path: bytes, edit: Callable[[bytes], bytes], ind
     return TextEdit(path, staged, edit(real) if real is not None else staged, before, after)
 
 
-def _staged_text(workspace: Workspace, path: bytes, index: Path | None) -> bytes | None:
-    entries = list(workspace.repo.staged([path], index))
-    return dict(workspace.repo.blobs([entries[0].sha])).get(entries[0].sha) if entries else None
+def _staged(workspace: Workspace, path: bytes, index: Path | None) -> bytes | None:
+    return next((entry.sha for entry in workspace.repo.staged([path], index)), None)
+
+
+def _text(workspace: Workspace, sha: bytes | None) -> bytes | None:
+    return dict(workspace.repo.blobs([sha])).get(sha) if sha else None

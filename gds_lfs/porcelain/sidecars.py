@@ -51,6 +51,11 @@ def fold(workspace: Workspace, path: bytes) -> bool:
     return checkpoint(Path(os.fsdecode(target)))
 
 
+def is_open(database: Path) -> bool:
+    """Whether another program has a database open in WAL mode, so that its file must not be replaced."""
+    return Path(f"{database}-shm").exists()
+
+
 def copy_into(new: Path, database: Path) -> None:
     """Write `new` over a database that another program has open, as one transaction that it will notice.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from gds_lfs.git.repo import Repo
+    from gds_lfs.git.repo import Entry, Repo
 
 FILE = 0o100644
 EXECUTABLE = 0o100755
@@ -63,7 +63,20 @@ def stage(
             for blob, sha in written:
                 update.set(blob.path, blob.mode, sha, blob.stat)
     except UnsupportedIndexError:
-        entries = [(0, b"0" * len(shas[0] if shas else b"0" * 40), path) for path in removed]
+        entries = [(0, b"", path) for path in removed]
         entries += [(blob.mode, sha, blob.path) for blob, sha in written]
         update_with_git(repo, entries, index)
     return written
+
+
+def restage(repo: Repo, entries: Sequence[tuple[Entry, os.stat_result | None]], *, since: float | None = None) -> None:
+    """Give entries of the index, if they still are what they were, other stat data; None makes git look at the file."""
+    if not entries:
+        return
+    try:
+        with IndexUpdate(repo, since=since) as update:
+            for entry, stat in entries:
+                if update.entry(entry.path) == entry:
+                    update.set(entry.path, entry.mode, entry.sha, stat)
+    except UnsupportedIndexError:
+        update_with_git(repo, [(entry.mode, entry.sha, entry.path) for entry, _ in entries])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gds_lfs.errors import MissingObjectError
+from gds_lfs.errors import GitDatasetsError, MissingObjectError
 from gds_lfs.git import attributes
 from gds_lfs.git.paths import quote
 from gds_lfs.porcelain import checkout, pointers
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from gds_lfs.content.hashing import Oid
-    from gds_lfs.porcelain.pointers import PointerFile, Selection
+    from gds_lfs.git.repo import Repo
+    from gds_lfs.porcelain.pointers import History, PointerFile, Selection
     from gds_lfs.porcelain.workspace import Workspace
     from gds_lfs.transfer.download import DownloadReport
     from gds_lfs.transfer.upload import UploadReport
 
-ZERO = "0" * 40
 PUSH_FIELDS = 4
 
 
@@ -44,11 +44,12 @@ def fetch(
     Raises MissingObjectError, after the others arrived, when some of it is not on the remote.
     """
     repo = workspace.repo
+    workspace.check_git_remote(git_remote)
     if everything:
-        wanted = {oid: path for oid, path in pointers.in_history(repo, ["--all"]).items() if path in selection}
+        wanted = {oid: path for oid, path in pointers.in_history(repo, ["--all"]).contents.items() if path in selection}
         paths: Iterable[bytes] = wanted.values()
     else:
-        files = [file for rev in revs or ["HEAD"] for file in pointers.in_entries(repo, repo.tree(rev))]
+        files = [file for rev in revs or _born(repo) for file in pointers.in_entries(repo, repo.tree(rev))]
         paths = [file.path for file in files]
         wanted = {f.pointer.oid: f.path for f in files if f.path in selection and f.pointer.size}
     _say_unmatched(workspace, selection, paths)
@@ -56,32 +57,52 @@ def fetch(
 
 
 def pull(workspace: Workspace, selection: Selection, git_remote: str | None = None) -> None:
-    """Bring the data of the files in the work tree that hold pointers, and fill them in."""
+    """Bring the data of the files in the work tree that hold pointers, and fill them in.
+
+    Raises what kept some from coming (RemoteError, MissingObjectError), after all others were filled in.
+    """
     from gds_lfs.porcelain.install import install_hooks_quietly
 
+    workspace.check_git_remote(git_remote)
     install_hooks_quietly(workspace)
     files = checkout.unfilled(workspace, selection)
     if selection.include and not files:
         _say_unmatched(workspace, selection, (f.path for f in _index_pointers(workspace)))
-    problem: MissingObjectError | None = None
-    try:
-        _bring(workspace, {f.pointer.oid: quote(f.path) for f in files if f.pointer.size}, git_remote)
-    except MissingObjectError as error:
-        problem = error
-    missing = workspace.store.missing({f.pointer.oid for f in files})
-    filled = checkout.fill(workspace, [file for file in files if file.pointer.oid not in missing])
-    if files:
+    _say_unmerged(workspace, selection)
+    if not files:
+        workspace.messages.note("nothing to fill in: no file here is a pointer")
+        return
+    filled, problem = _bring_and_fill(workspace, files, git_remote)
+    if filled.damaged:  # it has been set aside by now, so that it counts as missing and is fetched anew
+        again, second = _bring_and_fill(workspace, filled.damaged, git_remote)
+        problem = problem or second
+        filled = checkout.Filled(filled.files + again.files, filled.failed | again.failed, again.damaged)
+    if filled.files:
         workspace.messages.note(f"filled in {count(filled.files, 'file')}")
     if problem is not None:
         raise problem
     checkout.raise_failed(workspace, filled)
 
 
+def _bring_and_fill(
+    workspace: Workspace, files: Sequence[PointerFile], git_remote: str | None
+) -> tuple[checkout.Filled, GitDatasetsError | None]:
+    problem: GitDatasetsError | None = None
+    try:
+        _bring(workspace, {f.pointer.oid: quote(f.path) for f in files if f.pointer.size}, git_remote, quiet=True)
+    except GitDatasetsError as error:
+        problem = error
+    missing = workspace.store.missing({f.pointer.oid for f in files})
+    return checkout.fill(workspace, [file for file in files if file.pointer.oid not in missing]), problem
+
+
 def push(
     workspace: Workspace, git_remote: str | None = None, revs: Sequence[str] = (), *, everything: bool = False
 ) -> None:
     """Send all data that commits (HEAD by default) reach and the remote lacks, whatever was pushed before."""
-    wanted = pointers.in_history(workspace.repo, ["--all"] if everything else list(revs) or ["HEAD"])
+    workspace.check_git_remote(git_remote)
+    include = ["--all"] if everything else list(revs) or _born(workspace.repo)
+    wanted = pointers.in_history(workspace.repo, include).contents if include else {}
     _report_sent(workspace, _send(workspace, wanted, git_remote), always=True)
 
 
@@ -98,31 +119,56 @@ def pre_push(workspace: Workspace, git_remote: str, lines: Iterable[str]) -> Non
     known = [remote for _, _, _, remote in updates if remote.strip("0")]
     new_branch = len(known) < len(tips)
     exclude = known + ([f"--remotes={git_remote}"] if new_branch else [])
-    wanted = pointers.in_history(repo, tips, exclude)
+    url = workspace.remote_url(git_remote)
+    if url is not None and not workspace.pushed_before(git_remote, url):
+        exclude = []  # the data of what is there already went to another place
+    history = pointers.in_history(repo, tips, exclude)
+    wanted = history.contents
+    trees = [tip for tip in tips if _has_files(repo, tip)]
     if new_branch:
         # What tracking branches vouch for may be gone from the remote by now: what is pushed is asked for itself.
-        for tip in tips:
+        for tip in trees:
             wanted |= {f.pointer.oid: f.path for f in pointers.in_entries(repo, repo.tree(tip)) if f.pointer.size}
-    _warn_of_raw_content(workspace, tips, exclude)
+    if trees:
+        _warn_of_raw_content(workspace, history, trees[-1])
     if wanted:
         _report_sent(workspace, _send(workspace, wanted, git_remote), always=False)
+        if url is not None:
+            workspace.remember_push(git_remote, url)
 
 
-def _bring(workspace: Workspace, wanted: Mapping[Oid, str], git_remote: str | None) -> None:
+def _born(repo: Repo) -> list[str]:
+    """HEAD, unless nothing was committed yet."""
+    return ["HEAD"] if repo.head() else []
+
+
+def _has_files(repo: Repo, rev: str) -> bool:
+    """Whether this is a commit or a tree, or a tag of one; a tag may also name a blob."""
+    return repo.run("rev-parse", "--quiet", "--verify", rev + "^{tree}", check=False) != b""
+
+
+def _bring(workspace: Workspace, wanted: Mapping[Oid, str], git_remote: str | None, *, quiet: bool = False) -> None:
     absent = workspace.store.missing(wanted)
     messages = workspace.messages
     if not absent:
-        messages.note(f"nothing to fetch: {count(len(wanted), 'file')} here already")
+        if not quiet:
+            messages.note("nothing to fetch" + (f": {count(len(wanted), 'file')} here already" if wanted else ""))
         return
     report = fetch_objects(workspace, {oid: path for oid, path in wanted.items() if oid in absent}, git_remote)
     messages.note(f"fetched {count(len(report.fetched), 'file')}, {human_bytes(report.bytes_received)} received")
-    for absent_paths, what in ((report.missing, "not on the dataset remote"), (report.damaged, "damaged there")):
-        if absent_paths:
-            messages.warn_paths(
-                f"the data of {count(len(absent_paths), 'file')} is {what}:",
-                sorted(absent_paths.values()),
-                "Whoever committed them can send it again with `git datasets push`.",
-            )
+    if report.missing:
+        messages.warn_paths(
+            f"the data of {count(len(report.missing), 'file')} is not on the dataset remote:",
+            sorted(report.missing.values()),
+            "Whoever committed them can send it again with `git datasets push`.",
+        )
+    if report.damaged:
+        messages.warn_paths(
+            f"the data of {count(len(report.damaged), 'file')} is damaged on the dataset remote:",
+            sorted(report.damaged.values()),
+            f"Delete {', '.join(report.damaged_packs)} there; whoever has the data can then send it again with "
+            f"`git datasets push --all`.",
+        )
     left = len(report.missing) + len(report.damaged)
     if left:
         raise MissingObjectError(f"the data of {count(left, 'file')} could not be had")
@@ -145,15 +191,11 @@ def _report_sent(workspace: Workspace, report: UploadReport, *, always: bool) ->
         workspace.messages.note("nothing to send: the remote has it all")
 
 
-def _warn_of_raw_content(workspace: Workspace, tips: Sequence[str], exclude: Sequence[str]) -> None:
+def _warn_of_raw_content(workspace: Workspace, history: History, tip: str) -> None:
     """Content that went into git itself under a tracked pattern: told, since the push will make it permanent."""
-    repo = workspace.repo
-    changed = dict(repo.reachable_blobs(tips, exclude))
-    known = pointers.pointers_of(repo, changed)
-    candidates = {path for sha, path in changed.items() if sha not in known}
-    tracked = [path for path, ours in attributes.check(repo, candidates, tips[-1]).items() if ours]
-    empty = repo.run("hash-object", "-t", "blob", "--stdin", input=b"").strip()
-    raw = [path for path in tracked if path != changed.get(empty)]
+    empty = workspace.repo.blob_id(b"")
+    candidates = {path for sha, path in history.paths.items() if sha not in history.pointers and sha != empty}
+    raw = [path for path, ours in attributes.check(workspace.repo, candidates, tip).items() if ours]
     if raw:
         workspace.messages.warn_paths(
             "these files should have been pointers, but their content is in git itself:",
@@ -164,6 +206,12 @@ def _warn_of_raw_content(workspace: Workspace, tips: Sequence[str], exclude: Seq
 
 def _index_pointers(workspace: Workspace) -> list[PointerFile]:
     return list(pointers.in_entries(workspace.repo, workspace.repo.staged()))
+
+
+def _say_unmerged(workspace: Workspace, selection: Selection) -> None:
+    unmerged = dict.fromkeys(entry.path for entry in workspace.repo.staged() if entry.stage and entry.path in selection)
+    if unmerged:
+        workspace.messages.note(f"left alone, since a merge has yet to settle them: {' '.join(map(quote, unmerged))}")
 
 
 def _say_unmatched(workspace: Workspace, selection: Selection, paths: Iterable[bytes]) -> None:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gds_lfs.errors import ConfigError
+from gds_lfs.errors import ConfigError, GitError
 from gds_lfs.git import attributes
-from gds_lfs.git.config import write_datasetsconfig
+from gds_lfs.git.config import DATASETS_CONFIG, write_datasetsconfig
 from gds_lfs.git.paths import quote
 from gds_lfs.porcelain.install import install_hooks
+from gds_lfs.remote.base import open_remote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,20 +66,21 @@ class Registration:
 
     def attribute_patterns(self, file_fields: Sequence[str]) -> list[bytes]:
         """The lines of the root .gitattributes that cover this dataset."""
-        return [self._pattern(self.database), *(self.folder_pattern(self.field_folder(f)) for f in file_fields)]
+        return [self.pattern(self.database), *(self.folder_pattern(self.field_folder(f)) for f in file_fields)]
 
     def folder_pattern(self, folder: bytes) -> bytes:
         """The pattern of all files in a field's folder."""
-        return self._pattern(folder) + b"/**"
+        return self.pattern(folder) + b"/**"
 
     @staticmethod
-    def _pattern(path: bytes) -> bytes:
+    def pattern(path: bytes) -> bytes:
+        """The pattern of one file at this path."""
         return b"/" + attributes.literal(path).removeprefix(b"/")
 
     @property
     def ignore_patterns(self) -> list[bytes]:
         """SQLite's sidecars, and the names under which they are set aside."""
-        return [self._pattern(self.database) + suffix for suffix in (b"-wal*", b"-shm*", b"-journal*")]
+        return [self.pattern(self.database) + suffix for suffix in (b"-wal*", b"-shm*", b"-journal*")]
 
 
 def registrations(workspace: Workspace, source: str | None = None) -> list[Registration]:
@@ -103,7 +105,7 @@ def track(workspace: Workspace, patterns: Sequence[str], *, filename: bool = Fal
         if pattern.endswith(".py") and not filename:
             _track_dataset(workspace, repo.relative(pattern))
         else:
-            plain.append(attributes.literal(os.fsencode(pattern)) if filename else os.fsencode(pattern))
+            plain.append(_pattern_of(workspace, pattern, filename=filename))
     if plain:
         folder = repo.absolute(repo.prefix) if repo.prefix else os.fsencode(top)
         file = Path(os.fsdecode(os.path.join(folder, b".gitattributes")))
@@ -113,18 +115,51 @@ def track(workspace: Workspace, patterns: Sequence[str], *, filename: bool = Fal
             workspace.messages.note(f"already tracking {' '.join(map(quote, plain))}")
 
 
+def _pattern_of(workspace: Workspace, argument: str, *, filename: bool) -> bytes:
+    """The pattern for the .gitattributes of the folder the user stands in. Raises ConfigError for one outside it."""
+    repo = workspace.repo
+    if filename:
+        path = repo.relative(argument)
+        if not path.startswith(repo.prefix) or path == repo.prefix:
+            raise ConfigError(f"{argument} is not below this folder: run this where it is, or at the top")
+        return attributes.literal(path[len(repo.prefix) :])
+    if argument.startswith("../"):
+        raise ConfigError(f"{argument}: a pattern cannot leave its folder: run this where it starts, or at the top")
+    # git knows no ./ here, and what a shell completes may begin with it
+    return os.fsencode(argument.removeprefix(".") if argument.startswith("./") else argument)
+
+
 def untrack(workspace: Workspace, patterns: Sequence[str]) -> None:
     """Remove our lines for these patterns; files that are pointers in git stay so until they are added again."""
     repo = workspace.repo
+    datasets = [repo.relative(pattern) for pattern in patterns if pattern.endswith(".py")]
+    for index in datasets:
+        _untrack_dataset(workspace, index)
+    patterns = [pattern for pattern in patterns if not pattern.endswith(".py")]
+    if datasets and not patterns:
+        return
     folder = repo.absolute(repo.prefix) if repo.prefix else os.fsencode(repo.work_tree)
     file = Path(os.fsdecode(os.path.join(folder, b".gitattributes")))
-    wanted = [os.fsencode(pattern) for pattern in patterns]
+    wanted = [_pattern_of(workspace, pattern, filename=False) for pattern in patterns]
     wanted += [attributes.literal(pattern) for pattern in wanted]
     if not rewrite(file, lambda text: attributes.remove(text, wanted)):
         raise ConfigError(f"{file.name} has no line of ours for {' '.join(patterns)}; `git datasets track` lists them")
     workspace.messages.note(
         f"no longer tracking {' '.join(patterns)}. Files committed as pointers stay pointers in git until they are "
         f"added again:\n  git add --renormalize . && git commit"
+    )
+
+
+def _untrack_dataset(workspace: Workspace, index: bytes) -> None:
+    """Commits no longer reconcile this dataset; its database and files stay as they are. Raises ConfigError."""
+    name = quote(index)
+    if index not in {registration.index for registration in registrations(workspace)}:
+        raise ConfigError(f"{name} is no dataset of .datasetsconfig; `git datasets status` lists them")
+    write_datasetsconfig(workspace.repo, f"dataset.{os.fsdecode(index)}.sqlfile", None)
+    workspace.repo.run("add", "--", DATASETS_CONFIG)
+    workspace.messages.note(
+        f"commits leave the data of {name} alone from now on; staged .datasetsconfig. Its database and files stay, "
+        f"and are yours to `git rm`"
     )
 
 
@@ -136,6 +171,8 @@ def tracked_patterns(workspace: Workspace) -> list[str]:
 
 def new(workspace: Workspace, name: str) -> None:
     """Write a commented `index.py` to start from, and track it. An existing file is never overwritten."""
+    if not name.endswith(".py"):
+        raise ConfigError(f"a dataset is declared in a Python file: git datasets new {name}.py, or {name}/index.py")
     path = workspace.repo.relative(name)
     file = Path(os.fsdecode(workspace.repo.absolute(path)))
     if file.exists():
@@ -148,14 +185,22 @@ def new(workspace: Workspace, name: str) -> None:
 
 def link(workspace: Workspace, url: str, git_remote: str | None, *, local: bool) -> None:
     """Name the dataset remote: for everyone in .datasetsconfig, or for this clone (of one git remote) alone."""
+    open_remote(url, workspace.base)  # says what is wrong with the URL before anything is written
+    workspace.check_git_remote(git_remote)
     if git_remote or local:
         key = f"remote.{git_remote}.datasetsurl" if git_remote else "datasets.remote"
         workspace.repo.run("config", "--local", key, url)
         workspace.messages.note(f"this clone sends data to {url} (git config {key})")
         return
+    file = workspace.repo.work_tree / DATASETS_CONFIG
+    before = file.read_bytes() if file.exists() else None
     write_datasetsconfig(workspace.repo, "datasets.remote", url)
+    try:
+        workspace.repo.run("add", "--", DATASETS_CONFIG)
+    except GitError:
+        file.unlink() if before is None else file.write_bytes(before)
+        raise
     workspace.confirm(url)
-    workspace.repo.run("add", "--", ".datasetsconfig")
     workspace.messages.note(f"data goes to {url}; staged .datasetsconfig, so that clones find it: commit it")
 
 

@@ -8,10 +8,11 @@ is refused until `git datasets link` confirms it: nobody's data moves because so
 
 from __future__ import annotations
 
+import os
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gds_lfs.errors import ConfigError, RemoteError
+from gds_lfs.errors import ConfigError, RemoteError, StoreWriteError
 from gds_lfs.git.config import DatasetsConfig, Settings, cache_dir, read_datasetsconfig, remote_url
 from gds_lfs.git.repo import Repo
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from gds_lfs.transfer.download import DownloadReport
 
 KNOWN_REMOTE = "datasets.knownremote"
+PUSHED = "datasetspushed"
 
 
 class Workspace:
@@ -34,6 +36,7 @@ class Workspace:
     def __init__(self, repo: Repo, messages: Messages) -> None:
         self.repo = repo
         self.messages = messages
+        self._told: set[str] = set()
 
     @classmethod
     def open(cls, messages: Messages, cwd: Path | None = None) -> Workspace:
@@ -54,7 +57,10 @@ class Workspace:
     def scratch(self) -> Path:
         """A folder of ours on the store's file system, for files on their way to somewhere."""
         folder = self.repo.common_dir / "datasets" / "tmp"
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreWriteError(f"cannot write {folder}: {error.strerror}") from error
         return folder
 
     @property
@@ -75,21 +81,42 @@ class Workspace:
         upstream = self.settings.get(f"branch.{branch}.remote") if branch else None
         if upstream and upstream != ".":
             return upstream
-        remotes = self.repo.run("remote", check=False).decode().split()
+        remotes = self.git_remotes()
         return remotes[0] if len(remotes) == 1 else "origin"
 
+    def git_remotes(self) -> list[str]:
+        """The names of the git remotes."""
+        return os.fsdecode(self.repo.run("remote", check=False)).split()
+
+    def check_git_remote(self, name: str | None) -> None:
+        """Raises ConfigError for a git remote that is neither known nor a URL or path."""
+        if name is not None and name not in self.git_remotes() and not {"/", ":"} & {*name}:
+            raise ConfigError(f"there is no git remote {name!r}; `git remote -v` lists them")
+
     def shared_config(self, source: str | None = None) -> DatasetsConfig:
-        """`.datasetsconfig` from the work tree, the index (":") or a tree; warns about keys it must not hold."""
+        """`.datasetsconfig` from the work tree, the index (":") or a tree; warns once about keys it must not hold."""
         if source is None and self.repo.top is None:
             source = "HEAD"
         config = read_datasetsconfig(self.repo, source)
         for warning in config.warnings:
-            self.messages.warn(warning)
+            if warning not in self._told:
+                self._told.add(warning)
+                self.messages.warn(warning)
         return config
+
+    def _proposed(self, source: str | None) -> DatasetsConfig:
+        """The `.datasetsconfig` that may name the remote. It need not be checked out (a sparse work tree, or one file
+        alone): then the index or HEAD has it.
+        """
+        found = self.shared_config(source)
+        for elsewhere in () if source else (":", "HEAD"):
+            if found.remote is None:
+                found = self.shared_config(elsewhere)
+        return found
 
     def remote_url(self, git_remote: str | None = None, source: str | None = None) -> str | None:
         """The dataset remote's URL, or None when nobody named one."""
-        return remote_url(self.settings, self.shared_config(source), git_remote or self.git_remote())
+        return remote_url(self.settings, self._proposed(source), git_remote or self.git_remote())
 
     def open_remote(self, git_remote: str | None = None, source: str | None = None) -> Remote:
         """The dataset remote, for reading. Raises RemoteError when there is none."""
@@ -101,24 +128,42 @@ class Workspace:
             raise RemoteError(
                 f"no dataset remote is known for {name!r}: name one with `git datasets link URL` (a folder's path)"
             )
-        if url == self.shared_config(source).remote and not self._known(url):
+        if url == self._proposed(source).remote and not self._known_urls():
             self._remember(url)
         return open_remote(url, self.base)
 
     def open_push_remote(self, git_remote: str | None = None) -> Remote:
         """The dataset remote, for writing. Raises ConfigError when a tracked file changed it unconfirmed."""
         url = self.remote_url(git_remote)
-        if url is not None and url == self.shared_config().remote and self._known_urls() and not self._known(url):
+        if url is not None and url == self._proposed(None).remote and self._known_urls() and not self._known(url):
             raise ConfigError(
                 f".datasetsconfig now names {url} as the dataset remote, where it was {self._known_urls()[-1]}.\n"
                 f"If that is right, confirm it with `git datasets link {url}`, then push again"
             )
         return self.open_remote(git_remote)
 
+    def pushed_before(self, git_remote: str, url: str) -> bool:
+        """Whether what this git remote has of history can be taken to have its data at this URL.
+
+        That is so where the last push went, or, before the first, where the data of a clone came from.
+        """
+        last = self.settings.get(f"remote.{git_remote}.{PUSHED}") or next(iter(self._known_urls()), url)
+        return last == url
+
+    def remember_push(self, git_remote: str, url: str) -> None:
+        """A push to this URL went through. A URL or path that is pushed to has no section of config to note it in."""
+        if git_remote in self.git_remotes():
+            self.repo.run("config", "--local", f"remote.{git_remote}.{PUSHED}", url, check=False)
+
     @property
     def base(self) -> Path:
-        """What a relative folder URL is relative to: the top of the work tree (of a bare repository, itself)."""
-        return self.repo.top or self.repo.git_dir
+        """What a relative folder URL is relative to: the top of the work tree, of linked ones the main one's; of a bare
+        repository itself.
+        """
+        repo = self.repo
+        if repo.git_dir != repo.common_dir:
+            return repo.common_dir.parent if repo.common_dir.name == ".git" else repo.common_dir
+        return repo.top or repo.git_dir
 
     def confirm(self, url: str) -> None:
         """The user named `url` themselves: pushes to it need no further question."""
