@@ -6,19 +6,17 @@ was; once the index has it all, the journal waits for post-commit.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import time
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace as replace_field
 
-from gds_lfs.content.hashing import EMPTY, oid_of_file
-from gds_lfs.content.pointer import MAX_SIZE, Pointer, recognise
+from gds_lfs.content.hashing import EMPTY
+from gds_lfs.content.pointer import Pointer
 from gds_lfs.dataset.database import held
 from gds_lfs.errors import DatasetError
 from gds_lfs.git.paths import quote
@@ -26,50 +24,14 @@ from gds_lfs.porcelain import checkout, journal, recovery, sidecars
 from gds_lfs.porcelain.journal import Journal, Kept, Placed, Removed, Source, Staged
 from gds_lfs.porcelain.pointers import pointers_of
 from gds_lfs.porcelain.staging import FILE, Blob, stage
+from gds_lfs.porcelain.target import Target, blob_id, content_of, file_state, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
-    from gds_lfs.dataset.reconcile import Result
     from gds_lfs.git.repo import Entry
-    from gds_lfs.porcelain.setup_texts import Setup, TextEdit
-    from gds_lfs.porcelain.tracking import Registration
+    from gds_lfs.porcelain.setup_texts import TextEdit
     from gds_lfs.porcelain.workspace import Workspace
-
-
-FileState = tuple[int, int, int, int]
-
-
-@dataclass(frozen=True)
-class Placement:
-    """A row's file: its pointer, and the spooled file that has its content, or else how to get it from the store."""
-
-    pointer: Pointer
-    source: Path | None
-    pieces: Callable[[], Iterator[bytes]]
-
-
-@dataclass
-class Target:
-    """What a dataset's part of the index is to be.
-
-    `database` is to become the database's content; `result` is there when it is not the file that is there already.
-    `remove` are paths to remove, `strays` entries that no row names, `restored` files to place that the user took out;
-    `setup` is for the text files beside it.
-    """
-
-    registration: Registration
-    setup: Setup
-    database: Path
-    result: Result | None
-    place: dict[bytes, Placement] = field(default_factory=dict)
-    remove: set[bytes] = field(default_factory=set)
-    strays: list[bytes] = field(default_factory=list)
-    restored: list[bytes] = field(default_factory=list)
-    seen: FileState | None = None
-    """How the database in the work tree looked when it was read."""
-    former: bytes | None = None
-    """The database's name until now, when the declaration gives it another one."""
 
 
 def carry_out(
@@ -159,9 +121,11 @@ class _Application:
                 on_disk = self.repo.absolute(path)
                 if placement.source is None or not os.path.lexists(on_disk):
                     continue
-                content = _content(on_disk)
+                content = content_of(on_disk)
                 entry = self.before.get(path)
-                if content == placement.pointer or (entry is not None and content == known.get(entry.sha, _EMPTY)):
+                if content == placement.pointer or (
+                    entry is not None and content == known.get(entry.sha, Pointer(EMPTY, 0))
+                ):
                     continue
                 if entry is not None or content is None or not self.workspace.store.has(content.oid):
                     raise DatasetError(
@@ -251,7 +215,7 @@ class _Application:
         on_disk = self.repo.absolute(path)
         if not os.path.isfile(on_disk):
             return
-        content = _content(on_disk)
+        content = content_of(on_disk)
         if not is_moved and (
             content is None or blob_id(self.repo.object_format, text(content)) != self.before[path].sha
         ):
@@ -294,7 +258,7 @@ class _Application:
         for target in self.targets:
             for path, placement in target.place.items():
                 blobs.append(Blob(path, text(placement.pointer)))
-                if placement.source is not None or _content(self.repo.absolute(path)) == placement.pointer:
+                if placement.source is not None or content_of(self.repo.absolute(path)) == placement.pointer:
                     fresh.add(path)
             database = target.registration.database
             blobs.append(Blob(database, self.databases[database].encode()))
@@ -307,41 +271,5 @@ class _Application:
         return [replace(blob, stat=stats.get(blob.path)) for blob in blobs]
 
 
-_EMPTY = Pointer(EMPTY, 0)
-
-
-def file_state(database: Path) -> FileState | None:
-    """What changes when a database in the work tree is written: of its file, and the size of its `-wal`.
-
-    Nothing is opened: to close a file would drop the locks that SQLite holds on it for this process.
-    """
-    try:
-        stat = database.stat()
-        with suppress(FileNotFoundError):
-            return stat.st_ino, stat.st_size, stat.st_mtime_ns, Path(f"{database}-wal").stat().st_size
-    except FileNotFoundError:
-        return None
-    return stat.st_ino, stat.st_size, stat.st_mtime_ns, 0
-
-
-def blob_id(object_format: str, text: bytes) -> bytes:
-    """The id git gives to a blob of this text."""
-    return hashlib.new(object_format, b"blob %d\0" % len(text) + text).hexdigest().encode()
-
-
-def text(pointer: Pointer) -> bytes:
-    """What git holds for a content: its pointer; an empty file is an empty blob."""
-    return pointer.encode() if pointer.size else b""
-
-
 def _is_absent_or(kind: Callable[[bytes], bool], path: bytes) -> bool:
     return not os.path.lexists(path) or kind(path)
-
-
-def _content(file: bytes) -> Pointer | None:
-    """What a file of the work tree holds, or points to; None for what is no file."""
-    if not os.path.isfile(file):
-        return None
-    with open(file, "rb") as stream:
-        found = recognise(stream.read(MAX_SIZE + 1))
-    return found or Pointer(oid_of_file(file), os.stat(file).st_size)

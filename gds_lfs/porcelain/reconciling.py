@@ -8,26 +8,27 @@ name their files, so a row that is gone takes its files along, and a file that n
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gds_lfs.content.hashing import EMPTY, Oid, oid_of_file
+from gds_lfs.content.hashing import EMPTY
 from gds_lfs.content.pointer import MAX_SIZE, Pointer, recognise
-from gds_lfs.errors import DatasetError, LockedError, MissingObjectError
+from gds_lfs.errors import DatasetError, LockedError
 from gds_lfs.git import attributes
 from gds_lfs.git.paths import quote
 from gds_lfs.porcelain import child, setup_texts, sidecars
-from gds_lfs.porcelain.applying import Placement, Target, blob_id, carry_out, file_state, text
-from gds_lfs.porcelain.checkout import replace as write
+from gds_lfs.porcelain.applying import carry_out
+from gds_lfs.porcelain.contents import Contents
 from gds_lfs.porcelain.pointers import in_entries
 from gds_lfs.porcelain.setup_texts import Setup
+from gds_lfs.porcelain.target import Placement, Target, blob_id, file_state, text
 from gds_lfs.porcelain.tracking import registrations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable
 
     from gds_lfs.dataset.declaration import Declaration
     from gds_lfs.dataset.reconcile import Plan, Result
@@ -76,7 +77,7 @@ class Reconciliation:
         self.registration = registration
         self.index = index
         self.scratch = scratch
-        self._fetched: set[str] = set()
+        self.contents = Contents(workspace, scratch)
 
     def plan(self) -> list[str]:
         """What a commit would do, line by line; nothing is changed. Raises DatasetError and its kin."""
@@ -121,7 +122,7 @@ class Reconciliation:
             if not plan.empty:
                 from gds_lfs.dataset import reconcile
 
-                with self._inputs(database) as materialise:
+                with self.contents.inputs(self.registration.folder, database) as materialise:
                     result = reconcile.apply(plan, database, self.scratch, sandbox, materialise)
         target = self._target(declaration, database, result, former)
         target.seen = seen
@@ -189,67 +190,12 @@ class Reconciliation:
         if pointer is None:
             sidecars.fold(self.workspace, path)
             return on_disk
-        return self._copy(self.scratch / "current.sqlite", quote(path), pointer.oid)
+        return self.contents.database(quote(path), pointer.oid)
 
     def _index_database(self, path: bytes) -> Path | None:
         """The database that the index holds, as a copy in the scratch folder."""
         found = next(in_entries(self.repo, self.repo.staged([path], self.index)), None)
-        return self._copy(self.scratch / "index.sqlite", quote(path), found.pointer.oid) if found else None
-
-    def _copy(self, copy: Path, name: str, oid: Oid) -> Path:
-        if not copy.exists():
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            write(os.fsencode(copy), self.pieces(name, oid))
-        return copy
-
-    def pieces(self, name: str, oid: Oid) -> Iterator[bytes]:
-        """A content from the store, fetched when it is not there. Raises MissingObjectError."""
-        if oid == EMPTY:
-            return iter(())
-        if not self.workspace.store.has(oid):
-            from gds_lfs.porcelain.sync import fetch_objects
-
-            if oid not in fetch_objects(self.workspace, {oid: name}).fetched:
-                raise MissingObjectError(f"{name}: its data is neither here nor on the remote", oid)
-        return self.workspace.store.pieces(oid)
-
-    @contextmanager
-    def _inputs(self, database: Path | None) -> Iterator[Callable[[str, Oid], Path]]:
-        """How a transform gets a row's file: the work tree's if it has that content, else a copy from the store.
-
-        A file of the work tree that a failing transform damaged is mended.
-        """
-        lent: dict[Path, Oid] = {}
-
-        def materialise(relative: str, oid: Oid) -> Path:
-            path = self.registration.folder + os.fsencode(relative)
-            on_disk = Path(os.fsdecode(self.repo.absolute(path)))
-            if on_disk.is_file() and oid_of_file(on_disk) == oid:
-                lent[on_disk] = oid
-                return on_disk
-            if oid != EMPTY and not self.workspace.store.has(oid):
-                self._fetch_field(database, relative)
-            return self._copy(self.scratch / "inputs" / relative, quote(path), oid)
-
-        try:
-            yield materialise
-        except DatasetError:
-            for on_disk, oid in lent.items():
-                if self.workspace.store.has(oid) and not (on_disk.is_file() and oid_of_file(on_disk) == oid):
-                    write(os.fsencode(on_disk), self.workspace.store.pieces(oid))
-            raise
-
-    def _fetch_field(self, database: Path | None, relative: str) -> None:
-        """Fetch what is absent of a field in one go: a transform that needs one file of it needs them all."""
-        field = relative.partition("/")[0]
-        if field in self._fetched:
-            return
-        self._fetched.add(field)
-        from gds_lfs.dataset.database import files
-        from gds_lfs.porcelain.sync import fetch_objects
-
-        named = {each.oid: each.path for each in files(database) if each.path.startswith(field + "/")}
-        fetch_objects(self.workspace, {oid: named[oid] for oid in self.workspace.store.missing(set(named))})
+        return self.contents.database(quote(path), found.pointer.oid) if found else None
 
     def _target(self, declaration: Declaration, database: Path | None, result: Result | None, former: bytes) -> Target:
         """What the index is to hold for this dataset. Raises DatasetError where the user staged other content."""
@@ -268,7 +214,9 @@ class Reconciliation:
         for path, pointer in wanted.items():
             if self._is_as_wanted(path, pointer, entries.get(path), owned.get(path)):
                 continue
-            target.place[path] = Placement(pointer, sources.get(path), partial(self.pieces, quote(path), pointer.oid))
+            target.place[path] = Placement(
+                pointer, sources.get(path), partial(self.contents.pieces, quote(path), pointer.oid)
+            )
             if path not in entries and pointer.size and owned.get(path) == pointer:
                 target.restored.append(path)
         target.remove = {path for path in owned if path in entries and path not in wanted}
@@ -288,8 +236,7 @@ class Reconciliation:
         entries += [next(self.repo.tree(rev, [path]), None) for rev in ("MERGE_HEAD", "HEAD") if self._is_commit(rev)]
         found: dict[bytes, Pointer] = {}
         for file in in_entries(self.repo, {e.sha: e for e in reversed(entries) if e is not None}.values()):
-            copy = self._copy(self.scratch / f"{file.pointer.oid.hex()}.sqlite", quote(path), file.pointer.oid)
-            found |= self._files(copy, orphans=True)
+            found |= self._files(self.contents.database(quote(path), file.pointer.oid), orphans=True)
         return found
 
     def _is_commit(self, rev: str) -> bool:
