@@ -79,14 +79,25 @@ def _settled(messages: Messages) -> Workspace:
 
 @cli.command()
 @click.option("--local", is_flag=True, help="Set it up in this repository alone, not for your user.")
+@click.option("--lfs-agent", is_flag=True, help="Have git-lfs move this repository's objects through our remotes.")
+@click.option("--remote", "url", metavar="URL", help="With --lfs-agent: the folder or bucket that data goes to.")
+@click.option("--for", "git_remote", metavar="REMOTE", help="With --lfs-agent: only for this git remote (name or URL).")
 @click.pass_obj
-def install(messages: Messages, *, local: bool) -> None:
+def install(messages: Messages, *, local: bool, lfs_agent: bool, url: str | None, git_remote: str | None) -> None:
     """Set git up, once per user; inside a repository with data also its hooks.
 
-    Writes the filter and the merge driver to your git config (filter.datasets.*, merge.datasets.*).
+    Writes the filter and the merge driver to your git config (filter.datasets.*, merge.datasets.*). With --lfs-agent
+    it sets up git-lfs in this repository instead (lfs.customtransfer.datasets.*), and nothing else.
     """
     from gds_lfs.porcelain import install as verbs
 
+    if lfs_agent:
+        from gds_lfs.porcelain.install_lfs import install_agent
+
+        install_agent(_open(messages), url, git_remote)
+        return
+    if url or git_remote:
+        raise click.UsageError("--remote and --for belong to --lfs-agent")
     verbs.install(messages, "local" if local else "global")
     try:
         workspace = _open(messages)

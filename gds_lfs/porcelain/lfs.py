@@ -9,10 +9,8 @@ only under GIT_TRACE.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
-import traceback
 from contextlib import ExitStack, suppress
 from functools import cached_property
 from pathlib import Path
@@ -60,7 +58,7 @@ class LfsEngine:
         session = LocalStore(self._folder(self.workspace.scratch))
         self._resources.callback(session.close)
         files = self._folder(self.storage / "tmp")
-        return Inbox(source, self.workspace.cache, self.workspace.store, session, files)
+        return Inbox(source, self.workspace.cache, own=self.workspace.store, session=session, folder=files)
 
     @property
     def storage(self) -> Path:
@@ -70,6 +68,8 @@ class LfsEngine:
 
     def report(self, error: BaseException) -> str:
         """Write the traceback to the log; a line that says where."""
+        import traceback
+
         text = f"{type(error).__name__}: {error}"
         try:
             log = self.workspace.repo.common_dir / "datasets" / "agent.log"
@@ -88,6 +88,8 @@ class LfsEngine:
 
     def _folder(self, parent: Path) -> Path:
         """A folder for this session alone."""
+        import shutil
+
         _sweep(parent)
         folder = parent / f"git-datasets-{os.getpid()}-{os.urandom(4).hex()}"
         folder.mkdir(parents=True)
@@ -97,6 +99,8 @@ class LfsEngine:
 
 def _sweep(parent: Path) -> None:
     """Remove the folders of sessions that were killed long ago."""
+    import shutil
+
     with suppress(OSError):
         for old in parent.glob("git-datasets-*-*"):
             if old.stat().st_mtime < time.time() - ABANDONED:

@@ -19,6 +19,7 @@ that way is answered at once later.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 from typing import TYPE_CHECKING, Protocol
 
@@ -231,8 +232,16 @@ class Agent:
     def _begin(self, conversation: Conversation, message: Init) -> None:
         if message.operation not in ("upload", "download"):
             conversation.refuse(Fault(UNEXPECTED, f"there is no operation {message.operation!r}"))
+            return
+        conversation.ready()
+        with contextlib.suppress(Exception):  # what is wrong is told to the first request
+            self._open(conversation)  # while git-lfs starts its other agents
+
+    def _open(self, conversation: Conversation) -> None:
+        if conversation.operation == "upload":
+            self._uploads = self._uploads or self._engine.uploads(conversation.remote)
         else:
-            conversation.ready()
+            self._downloads = self._downloads or self._engine.downloads(conversation.remote)
 
     def _upload(self, conversation: Conversation, oid: Oid, message: Upload) -> None:
         try:

@@ -36,6 +36,7 @@ class Inbox:
         self,
         remote: Remote,
         cache_dir: Path,
+        *,
         own: LocalStore,
         session: LocalStore,
         folder: Path,

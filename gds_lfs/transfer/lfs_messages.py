@@ -75,7 +75,7 @@ class Upload(msgspec.Struct, frozen=True, tag_field="event", tag="upload"):
     oid: str
     size: int
     path: str
-    action: msgspec.Raw | None = None
+    action: object = None
 
 
 class Download(msgspec.Struct, frozen=True, tag_field="event", tag="download"):
@@ -83,7 +83,7 @@ class Download(msgspec.Struct, frozen=True, tag_field="event", tag="download"):
 
     oid: str
     size: int
-    action: msgspec.Raw | None = None
+    action: object = None
 
 
 class Terminate(msgspec.Struct, frozen=True, tag_field="event", tag="terminate"):

@@ -18,15 +18,15 @@ from gds_lfs.content.hashing import EMPTY, oid_of
 from gds_lfs.content.manifest import Manifest
 from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError, RemoteError, StoreWriteError
 from gds_lfs.remote.base import check_format, index_key, pack_key
-from gds_lfs.remote.shard import Shard
+from gds_lfs.remote.shard import encode
 from gds_lfs.store.pack import CHUNKS, MANIFESTS
-from gds_lfs.transfer.consolidate import MAX_SHARDS, merge
+from gds_lfs.transfer.consolidate import MAX_SHARDS
 from gds_lfs.transfer.index import RemoteIndex
 from gds_lfs.transfer.packing import PACK_SIZE, Frame, PackFile
 from gds_lfs.transfer.queue import DEFAULT_RETRY, Retry, retrying
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from concurrent.futures import Future
     from io import FileIO
     from pathlib import Path
@@ -62,7 +62,9 @@ class Outbox:
         self._sizes: dict[bytes, int] = {}
         self._gathered: set[tuple[int, Oid]] = set()
         self._sent: set[tuple[int, Oid]] = set()
-        self._shards: dict[Oid, Shard] = {}
+        self._shards: list[Oid] = []
+        self._unmerged: list[Item] = []
+        self._pack_sizes: dict[bytes, int] = {}
         self.size = 0
         self.bytes_sent = 0
 
@@ -80,11 +82,15 @@ class Outbox:
         with self._guard():
             for frame in self._frames.values():
                 self._write(frame.flush())
-            self._seal()
+            last = self._take_pack()
             while self._moving:
                 self._finish_one()
+            if last is not None:
+                with contextlib.closing(last):
+                    self._put(last)
+                    self._finish(last)
             if self._items:
-                self._name(self._items, self._sizes)
+                self._name()
             self._sent |= self._gathered
             self._forget()
 
@@ -178,15 +184,20 @@ class Outbox:
                 self._pack = PackFile(self._scratch)
             self._pack.add(record)
             if self._pack.size >= PACK_SIZE:
-                self._seal()
+                self._send_pack()
 
-    def _seal(self) -> None:
-        """Complete the pack and have it sent while the next is filled."""
-        if self._pack is None:
-            return
+    def _take_pack(self) -> PackFile | None:
+        """The pack that is being filled, completed."""
         pack, self._pack = self._pack, None
-        pack.seal()
-        self._moving.append((pack, self._pool.submit(self._put, pack)))
+        if pack is not None:
+            pack.seal()
+        return pack
+
+    def _send_pack(self) -> None:
+        """Have the pack sent while the next is filled."""
+        pack = self._take_pack()
+        if pack is not None:
+            self._moving.append((pack, self._pool.submit(self._put, pack)))
         while len(self._moving) > self._remote.parallel:
             self._finish_one()
 
@@ -195,32 +206,42 @@ class Outbox:
 
     def _finish_one(self) -> None:
         pack, moving = self._moving.popleft()
-        with contextlib.closing(pack):
+        with contextlib.ExitStack() as on_error:
+            on_error.callback(pack.close)
             moving.result()
-            self._items += pack.items()
-            self._sizes[pack.id] = pack.size
-            self.bytes_sent += pack.size
+            on_error.pop_all()
+        self._finish(pack)
 
-    def _name(self, items: Iterable[Item], sizes: dict[bytes, int]) -> Oid:
+    def _finish(self, pack: PackFile) -> None:
+        """Note what a pack that is on the remote holds."""
+        self._items += pack.items()
+        self._sizes[pack.id] = pack.size
+        self.bytes_sent += pack.size
+        pack.close()
+
+    def _name(self) -> None:
         """Write the shard that names what was sent."""
-        data = merge([], items, sizes, set())
-        shard = oid_of(data)
-        retrying(lambda: self._remote.put(index_key(shard), data), self._retry)
-        self.bytes_sent += len(data)
-        self._shards[shard] = Shard(data)
+        self._unmerged += self._items
+        self._pack_sizes.update(self._sizes)
+        self._write_shard(self._items, self._sizes)
         if len(self._shards) > MAX_SHARDS:
             self._merge()
-        return shard
 
     def _merge(self) -> None:
         """One shard in place of those that this session wrote: first the new one, then the old ones go."""
-        data = merge(self._shards.values(), (), {}, set())
+        old = list(self._shards)
+        self._shards = []
+        self._write_shard(self._unmerged, self._pack_sizes)
+        for shard in set(old).difference(self._shards):
+            with contextlib.suppress(RemoteError):  # someone who may not delete just leaves a longer list
+                self._remote.delete(index_key(shard))
+
+    def _write_shard(self, items: Iterable[Item], sizes: Mapping[bytes, int]) -> None:
+        data = encode(items, sizes)
         shard = oid_of(data)
         retrying(lambda: self._remote.put(index_key(shard), data), self._retry)
-        for old in self._shards.keys() - {shard}:
-            with contextlib.suppress(RemoteError):  # someone who may not delete just leaves a longer list
-                self._remote.delete(index_key(old))
-        self._shards = {shard: Shard(data)}
+        self.bytes_sent += len(data)
+        self._shards.append(shard)
 
     def _forget(self) -> None:
         """Nothing is gathered any more."""

@@ -6,21 +6,19 @@ until the first one, or the end of the first one, releases it. So all conversati
 gather what all of them bring.
 
 Two agents that take each other for children of different git-lfs processes only work apart, and slower. The other
-mistake would answer for one push with what another one fails to send, hence a name that is hard to share: the
-process id and start time of that git-lfs, the folder, the user. Where any of it cannot be had (no Unix sockets, a folder
-that others can write to, another program in between) every agent works alone.
+mistake would answer for one push with what another one fails to send, hence a name that is hard to share: the process
+id and start time of that git-lfs, its folder, the user. Where any of it cannot be had (no Unix sockets, a folder that
+others can write to, another program in between) every agent works alone.
 
 Only the standard library is needed here: the later agents load nothing else.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import socket
 import stat
 import sys
-import tempfile
 from contextlib import suppress
 
 __all__ = ["Meeting", "hand_over", "meet", "release"]
@@ -130,20 +128,26 @@ def _place() -> str | None:
     """Where children of the same git-lfs meet."""
     if not hasattr(socket, "send_fds") or not hasattr(os, "getuid"):
         return None
-    folder = os.path.join(tempfile.gettempdir(), f"git-datasets-{os.getuid()}")
     try:
         parent = _git_lfs()
-        if parent is None:
-            return None
-        with suppress(FileExistsError):
-            os.mkdir(folder, 0o700)
-        state = os.lstat(folder)
-        key = "\0".join([parent, os.getcwd()])
+        here = os.stat(os.curdir)
+        folder = _private_folder()
     except OSError:
         return None
-    if not stat.S_ISDIR(state.st_mode) or state.st_uid != os.getuid() or state.st_mode & 0o077:
-        return None
-    return os.path.join(folder, hashlib.sha256(key.encode(errors="surrogateescape")).hexdigest()[:24])
+    return None if parent is None else f"{folder}/{parent}.{here.st_dev}.{here.st_ino}"
+
+
+def _private_folder() -> str:
+    """A folder that nobody else can write to, under a name short enough for a socket. Raises OSError."""
+    user = os.getuid()
+    home = f"/run/user/{user}"
+    folder = f"{home if os.path.isdir(home) else '/tmp'}/git-datasets-{user}"
+    with suppress(FileExistsError):
+        os.mkdir(folder, 0o700)
+    found = os.lstat(folder)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != user or found.st_mode & 0o077:
+        raise PermissionError(folder)
+    return folder
 
 
 def _git_lfs() -> str | None:
@@ -152,7 +156,7 @@ def _git_lfs() -> str | None:
     for _ in range(_GENERATIONS):
         name, parent, started = _process(pid)
         if name.startswith("git-lfs"):
-            return f"{pid} {started}"
+            return f"{pid}.{started}"
         if name not in _SHELLS or parent <= 1:
             return None
         pid = parent
@@ -169,7 +173,8 @@ def _process(pid: int) -> tuple[str, int, str]:
     import subprocess
 
     command = ["ps", "-o", "ppid=,lstart=,comm=", "-p", str(pid)]
-    fields = subprocess.run(command, capture_output=True, check=False).stdout.split(None, 6)
-    if len(fields) < 7:
+    told = subprocess.run(command, capture_output=True, check=False).stdout.split(None, 6)
+    if len(told) < 7:
         raise ProcessLookupError(pid)
-    return os.path.basename(os.fsdecode(fields[6].strip())).lstrip("-"), int(fields[0]), b" ".join(fields[1:6]).decode()
+    parent, *started, name = map(os.fsdecode, told)
+    return os.path.basename(name.strip()).lstrip("-"), int(parent), "".join(started).replace(":", "")
