@@ -286,6 +286,41 @@ def reconcile(messages: Messages, *, dry_run: bool) -> None:
     events.reconcile(_settled(messages), dry_run=dry_run)
 
 
+@cli.group()
+def migrate() -> None:
+    """Turn the pointers of git-lfs into ours (import), or ours into those of git-lfs (export)."""
+
+
+def _everything(command: Callable[..., None]) -> Callable[..., None]:
+    """--everything."""
+    described = "Rewrite all branches and tags, not just what is staged for the next commit."
+    return click.option("--everything", is_flag=True, help=described)(command)
+
+
+@migrate.command("import")
+@click.option("--from", "source", type=click.Choice(["lfs"]), default="lfs", help="Whose pointers.")
+@_everything
+@click.pass_obj
+def migrate_import(messages: Messages, *, source: str, everything: bool) -> None:  # noqa: ARG001 - one choice so far
+    """Make git-lfs's pointers and attributes ours. Contents are taken from git-lfs's objects; none is sent again."""
+    from gds_lfs.porcelain.migrate import IMPORT
+    from gds_lfs.porcelain.migrate import migrate as verb
+
+    verb(_settled(messages), IMPORT, everything=everything)
+
+
+@migrate.command("export")
+@click.option("--to", "target", type=click.Choice(["lfs"]), default="lfs", help="Whose pointers they become.")
+@_everything
+@click.pass_obj
+def migrate_export(messages: Messages, *, target: str, everything: bool) -> None:  # noqa: ARG001 - one choice so far
+    """Make our pointers and attributes git-lfs's. Contents are put where git-lfs looks for its objects."""
+    from gds_lfs.porcelain.migrate import EXPORT
+    from gds_lfs.porcelain.migrate import migrate as verb
+
+    verb(_settled(messages), EXPORT, everything=everything)
+
+
 @cli.command()
 @click.pass_obj
 def env(messages: Messages) -> None:

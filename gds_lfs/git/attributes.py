@@ -66,14 +66,30 @@ def remove(text: bytes, patterns: Iterable[bytes]) -> bytes:
     return b"".join(kept)
 
 
+def exchange(text: bytes, old: str, new: str) -> bytes:
+    """`text` with the attributes of one filter made those of another, wherever they stand: also in macros.
+
+    Pattern, other attributes and line ends stay as they are.
+    """
+    wanted = re.compile(rb"(?<=[ \t])(filter|diff|merge)=%s(?=[ \t\r\n]|$)" % re.escape(old.encode()))
+    head = _BOM if text.startswith(_BOM) else b""
+    lines = [
+        line if line.lstrip(_BLANK).startswith(b"#") else wanted.sub(rb"\1=" + new.encode(), line)
+        for line in _lines(text)
+    ]
+    return head + b"".join(lines)
+
+
 def ensure_ignored(text: bytes, lines: Iterable[bytes]) -> bytes:
     """The text of a .gitignore with each of `lines`; one that has them all comes back unchanged."""
     present = {line.rstrip(b"\r\n") for line in _lines(text)}
     return _append(text, [line for line in dict.fromkeys(lines) if line not in present])
 
 
-def check(repo: Repo, paths: Iterable[bytes], source: str | None = None) -> dict[bytes, bool]:
-    """For each path, whether git gives it `filter=datasets`.
+def check(
+    repo: Repo, paths: Iterable[bytes], source: str | None = None, *, name: str = "datasets"
+) -> dict[bytes, bool]:
+    """For each path, whether git gives it `filter=datasets`, or another filter by its name.
 
     Attributes are read from the work tree (None), from the index (":") or from a tree-ish. Raises GitError.
     """
@@ -81,14 +97,14 @@ def check(repo: Repo, paths: Iterable[bytes], source: str | None = None) -> dict
     if not questions:
         return {}
     if source is None:
-        return _check(repo, questions, [], None)
+        return _check(repo, questions, name, [], None)
     if source == ":":
-        return _check(repo, questions, ["--cached"], None)
+        return _check(repo, questions, name, ["--cached"], None)
     # check-attr --source needs git 2.40; an index of its own does the same everywhere
     with tempfile.TemporaryDirectory() as folder:
         index = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
         _read_attribute_files(repo, source, index)
-        return _check(repo, questions, ["--cached"], index)
+        return _check(repo, questions, name, ["--cached"], index)
 
 
 def _read_attribute_files(repo: Repo, source: str, index: dict[str, str]) -> None:
@@ -98,10 +114,12 @@ def _read_attribute_files(repo: Repo, source: str, index: dict[str, str]) -> Non
     repo.run("update-index", "-z", "--index-info", input=lines, env=index)
 
 
-def _check(repo: Repo, questions: bytes, options: list[str], env: dict[str, str] | None) -> dict[bytes, bool]:
+def _check(
+    repo: Repo, questions: bytes, name: str, options: list[str], env: dict[str, str] | None
+) -> dict[bytes, bool]:
     output = repo.run("check-attr", "--stdin", "-z", *options, "filter", input=questions, env=env)
     fields = output.split(b"\0")
-    return dict(zip(fields[0:-1:3], [value == b"datasets" for value in fields[2::3]], strict=True))
+    return dict(zip(fields[0:-1:3], [value == name.encode() for value in fields[2::3]], strict=True))
 
 
 def _lines(text: bytes) -> list[bytes]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gds_lfs.content.hashing import Oid
     from gds_lfs.porcelain.workspace import Workspace
     from gds_lfs.transfer.inbox import Inbox
     from gds_lfs.transfer.outbox import Outbox
@@ -57,14 +58,8 @@ class LfsEngine:
         source = self.workspace.open_remote(remote or None)
         session = LocalStore(self._folder(self.workspace.scratch))
         self._resources.callback(session.close)
-        files = self._folder(self.storage / "tmp")
+        files = self._folder(storage(self.workspace) / "tmp")
         return Inbox(source, self.workspace.cache, own=self.workspace.store, session=session, folder=files)
-
-    @property
-    def storage(self) -> Path:
-        """git-lfs's own folder: files handed over there can be renamed to their place."""
-        common = self.workspace.repo.common_dir
-        return common / Path(self.workspace.settings.get("lfs.storage") or "lfs").expanduser()
 
     def report(self, error: BaseException) -> str:
         """Write the traceback to the log; a line that says where."""
@@ -95,6 +90,17 @@ class LfsEngine:
         folder.mkdir(parents=True)
         self._resources.callback(shutil.rmtree, folder, ignore_errors=True)
         return folder
+
+
+def storage(workspace: Workspace) -> Path:
+    """git-lfs's own folder in a repository: files handed over there can be renamed to their place."""
+    return workspace.repo.common_dir / Path(workspace.settings.get("lfs.storage") or "lfs").expanduser()
+
+
+def object_path(folder: Path, oid: Oid) -> Path:
+    """Where git-lfs keeps a content below its folder."""
+    name = oid.hex()
+    return folder / "objects" / name[:2] / name[2:4] / name
 
 
 def _sweep(parent: Path) -> None:
