@@ -45,6 +45,12 @@ def in_history(repo: Repo, include: Sequence[str], exclude: Sequence[str] = ()) 
     return {pointer.oid: paths[sha] for sha, pointer in pointers_of(repo, paths).items() if pointer.size}
 
 
+def sizes_in_history(repo: Repo, include: Sequence[str]) -> dict[Oid, int]:
+    """The sizes of the contents that `in_history` gives."""
+    shas = {sha for sha, _ in repo.reachable_blobs(include)}
+    return {pointer.oid: pointer.size for pointer in pointers_of(repo, shas).values()}
+
+
 def pointers_of(repo: Repo, shas: Iterable[bytes]) -> dict[bytes, Pointer]:
     """The blobs that are pointers, each with what it points to."""
     found = {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gds_lfs.errors import MissingObjectError
 from gds_lfs.git import attributes
 from gds_lfs.git.paths import quote
-from gds_lfs.porcelain import checkout, pointers
+from gds_lfs.porcelain import checkout, foreign_agent, pointers
 from gds_lfs.porcelain.messages import count, human_bytes
 
 if TYPE_CHECKING:
@@ -26,8 +26,19 @@ ZERO = "0" * 40
 PUSH_FIELDS = 4
 
 
-def fetch_objects(workspace: Workspace, wanted: Mapping[Oid, str], git_remote: str | None = None) -> DownloadReport:
-    """Bring contents into the store; the paths are for messages. Raises RemoteError; absent ones are in the report."""
+def fetch_objects(
+    workspace: Workspace,
+    wanted: Mapping[Oid, str],
+    git_remote: str | None = None,
+    sizes: Mapping[Oid, int] | None = None,
+) -> DownloadReport:
+    """Bring contents into the store; the paths are for messages. Raises RemoteError; absent ones are in the report.
+
+    `sizes` are told to the user's own transfer agent, if there is one.
+    """
+    program = workspace.settings.get(foreign_agent.KEY)
+    if program:
+        return foreign_agent.fetch_through_agent(workspace, program, wanted, sizes or {}, git_remote)
     return workspace.download(workspace.open_remote(git_remote), wanted)
 
 
@@ -44,15 +55,19 @@ def fetch(
     Raises MissingObjectError, after the others arrived, when some of it is not on the remote.
     """
     repo = workspace.repo
+    sizes: dict[Oid, int] = {}
     if everything:
+        if workspace.settings.get(foreign_agent.KEY):
+            sizes = pointers.sizes_in_history(repo, ["--all"])
         wanted = {oid: path for oid, path in pointers.in_history(repo, ["--all"]).items() if path in selection}
         paths: Iterable[bytes] = wanted.values()
     else:
         files = [file for rev in revs or ["HEAD"] for file in pointers.in_entries(repo, repo.tree(rev))]
         paths = [file.path for file in files]
         wanted = {f.pointer.oid: f.path for f in files if f.path in selection and f.pointer.size}
+        sizes = {f.pointer.oid: f.pointer.size for f in files}
     _say_unmatched(workspace, selection, paths)
-    _bring(workspace, {oid: quote(path) for oid, path in wanted.items()}, git_remote)
+    _bring(workspace, {oid: quote(path) for oid, path in wanted.items()}, git_remote, sizes)
 
 
 def pull(workspace: Workspace, selection: Selection, git_remote: str | None = None) -> None:
@@ -65,7 +80,8 @@ def pull(workspace: Workspace, selection: Selection, git_remote: str | None = No
         _say_unmatched(workspace, selection, (f.path for f in _index_pointers(workspace)))
     problem: MissingObjectError | None = None
     try:
-        _bring(workspace, {f.pointer.oid: quote(f.path) for f in files if f.pointer.size}, git_remote)
+        sizes = {f.pointer.oid: f.pointer.size for f in files}
+        _bring(workspace, {f.pointer.oid: quote(f.path) for f in files if f.pointer.size}, git_remote, sizes)
     except MissingObjectError as error:
         problem = error
     missing = workspace.store.missing({f.pointer.oid for f in files})
@@ -108,13 +124,13 @@ def pre_push(workspace: Workspace, git_remote: str, lines: Iterable[str]) -> Non
         _report_sent(workspace, _send(workspace, wanted, git_remote), always=False)
 
 
-def _bring(workspace: Workspace, wanted: Mapping[Oid, str], git_remote: str | None) -> None:
+def _bring(workspace: Workspace, wanted: Mapping[Oid, str], git_remote: str | None, sizes: Mapping[Oid, int]) -> None:
     absent = workspace.store.missing(wanted)
     messages = workspace.messages
     if not absent:
         messages.note(f"nothing to fetch: {count(len(wanted), 'file')} here already")
         return
-    report = fetch_objects(workspace, {oid: path for oid, path in wanted.items() if oid in absent}, git_remote)
+    report = fetch_objects(workspace, {oid: path for oid, path in wanted.items() if oid in absent}, git_remote, sizes)
     messages.note(f"fetched {count(len(report.fetched), 'file')}, {human_bytes(report.bytes_received)} received")
     for absent_paths, what in ((report.missing, "not on the dataset remote"), (report.damaged, "damaged there")):
         if absent_paths:
@@ -133,8 +149,11 @@ def _send(workspace: Workspace, wanted: Mapping[Oid, bytes], git_remote: str | N
 
     if not wanted:
         return UploadReport()
-    remote = workspace.open_push_remote(git_remote)
     paths = {oid: quote(path) for oid, path in wanted.items()}
+    program = workspace.settings.get(foreign_agent.KEY)
+    if program:
+        return foreign_agent.push_through_agent(workspace, program, paths, git_remote)
+    remote = workspace.open_push_remote(git_remote)
     return upload(workspace.store, remote, workspace.cache, paths, workspace.messages.progress)
 
 
