@@ -4,7 +4,12 @@ They stand in the repository's own config, since git-lfs takes no program to run
 
     lfs.customtransfer.datasets.path            the agent, by its absolute path
     lfs.customtransfer.datasets.concurrent      true: only an agent that is not alone can gather (transfer/agent.py)
-    lfs.standalonetransferagent                 datasets: for every git remote; or, for one of several,
+    lfs.standalonetransferagent                 datasets: for every git remote
+    lfs.concurrenttransfers                     3, unless the user has said: the first agent does the work of all, and
+                                                git-lfs starts one after another
+
+or, for one of several git remotes::
+
     lfs.<endpoint>.standalonetransferagent      datasets: for the git remote with this LFS endpoint
     lfs.<endpoint>.locksverify                  false: there is no server to ask about locks
 """
@@ -25,6 +30,8 @@ NAME = "datasets"
 PATH = f"lfs.customtransfer.{NAME}.path"
 CONCURRENT = f"lfs.customtransfer.{NAME}.concurrent"
 EVERYWHERE = "lfs.standalonetransferagent"
+WORKERS = "lfs.concurrenttransfers"
+ENOUGH_WORKERS = "3"
 _SCP = re.compile(r"(?:[^/@:]+@)?[^/:]{2,}:(?!//)")
 
 
@@ -37,6 +44,8 @@ def install_agent(workspace: Workspace, remote: str | None = None, git_remote: s
     settings = {PATH: agent_program(), CONCURRENT: "true"}
     if git_remote is None:
         settings[EVERYWHERE] = NAME
+        if workspace.settings.get(WORKERS) is None:
+            settings[WORKERS] = ENOUGH_WORKERS
     else:
         place = endpoint(workspace, git_remote)
         settings |= {f"lfs.{place}.standalonetransferagent": NAME, f"lfs.{place}.locksverify": "false"}
@@ -62,6 +71,8 @@ def uninstall_agent(workspace: Workspace) -> list[str]:
             value = workspace.repo.run("config", "--local", "--get", key, check=False).decode().strip()
             if value == NAME:
                 ours |= {key, key.removesuffix("standalonetransferagent") + "locksverify"}
+    if EVERYWHERE in ours and workspace.settings.get(WORKERS) == ENOUGH_WORKERS:
+        ours.add(WORKERS)
     ours &= set(listed)
     for key in sorted(ours):
         workspace.repo.run("config", "--local", "--unset-all", key)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from gds_lfs.content import chunker
@@ -27,7 +27,7 @@ from gds_lfs.transfer.queue import DEFAULT_RETRY, Retry, retrying
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from concurrent.futures import Future
+    from concurrent.futures import Executor, Future
     from io import FileIO
     from pathlib import Path
 
@@ -57,7 +57,7 @@ class Outbox:
         self._frames = {CHUNKS: Frame(CHUNKS), MANIFESTS: Frame(MANIFESTS)}
         self._pack: PackFile | None = None
         self._moving: deque[tuple[PackFile, Future[None]]] = deque()
-        self._pool = ThreadPoolExecutor(remote.parallel)
+        self._pool: Executor | None = None
         self._items: list[Item] = []
         self._sizes: dict[bytes, int] = {}
         self._gathered: set[tuple[int, Oid]] = set()
@@ -100,7 +100,8 @@ class Outbox:
         if len(self._shards) > 1 and self._failed is None:
             with contextlib.suppress(RemoteError):  # the remote is whole without it
                 self._merge()
-        self._pool.shutdown()
+        if self._pool is not None:
+            self._pool.shutdown()
 
     @contextlib.contextmanager
     def _guard(self) -> Iterator[None]:
@@ -139,13 +140,13 @@ class Outbox:
         return self._index
 
     def _gather(self, oid: Oid, size: int, path: str, advance: Callable[[int], None]) -> None:
+        if size <= chunker.SMALL:
+            data = _read_small(path, size, oid)
+            if len(data) != size or oid_of(data) != oid:
+                raise _corrupt(path, oid)
+            self._take(CHUNKS, [(oid, data)])
+            return
         with _opened(path, oid) as file:
-            data = file.read(chunker.SMALL + 1) if size <= chunker.SMALL else b""
-            if data:
-                if len(data) != size or oid_of(data) != oid:
-                    raise _corrupt(path, oid)
-                self._take(CHUNKS, [(oid, data)])
-                return
             whole = hashlib.sha256()
             read = 0
 
@@ -197,6 +198,10 @@ class Outbox:
         """Have the pack sent while the next is filled."""
         pack = self._take_pack()
         if pack is not None:
+            if self._pool is None:
+                from concurrent.futures import ThreadPoolExecutor
+
+                self._pool = ThreadPoolExecutor(self._remote.parallel)
             self._moving.append((pack, self._pool.submit(self._put, pack)))
         while len(self._moving) > self._remote.parallel:
             self._finish_one()
@@ -271,11 +276,27 @@ def _groups(chunks: Iterator[bytes]) -> Iterator[list[bytes]]:
         yield group
 
 
+def _read_small(path: str, size: int, oid: Oid) -> bytes:
+    """A small file, with as few calls as there can be; a byte more where it is larger than it should be."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError as error:
+        raise _missing(path, oid) from error
+    try:
+        return os.read(descriptor, size + 1)
+    finally:
+        os.close(descriptor)
+
+
 def _opened(path: str, oid: Oid) -> FileIO:
     try:
         return open(path, "rb", buffering=0)
     except FileNotFoundError as error:
-        raise MissingObjectError(f"{path} is gone: fetch the object again, or add the file again", oid) from error
+        raise _missing(path, oid) from error
+
+
+def _missing(path: str, oid: Oid) -> MissingObjectError:
+    return MissingObjectError(f"{path} is gone: fetch the object again, or add the file again", oid)
 
 
 def _corrupt(path: str, oid: Oid) -> CorruptObjectError:
