@@ -11,7 +11,6 @@ They stand in the repository's own config, since git-lfs takes no program to run
 or, for one of several git remotes::
 
     lfs.<endpoint>.standalonetransferagent      datasets: for the git remote with this LFS endpoint
-    lfs.<endpoint>.locksverify                  false: there is no server to ask about locks
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def install_agent(workspace: Workspace, remote: str | None = None, git_remote: s
             settings[WORKERS] = ENOUGH_WORKERS
     else:
         place = endpoint(workspace, git_remote)
-        settings |= {f"lfs.{place}.standalonetransferagent": NAME, f"lfs.{place}.locksverify": "false"}
+        settings[f"lfs.{place}.standalonetransferagent"] = NAME
     named = git_remote is not None and git_remote in workspace.repo.run("remote").decode().split()
     if remote:
         settings[f"remote.{git_remote}.datasetsurl" if named else "datasets.remote"] = remote
@@ -70,7 +69,7 @@ def uninstall_agent(workspace: Workspace) -> list[str]:
         if key.startswith("lfs.") and key.endswith("standalonetransferagent"):
             value = workspace.repo.run("config", "--local", "--get", key, check=False).decode().strip()
             if value == NAME:
-                ours |= {key, key.removesuffix("standalonetransferagent") + "locksverify"}
+                ours.add(key)
     if EVERYWHERE in ours and workspace.settings.get(WORKERS) == ENOUGH_WORKERS:
         ours.add(WORKERS)
     ours &= set(listed)

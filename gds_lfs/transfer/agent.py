@@ -176,6 +176,7 @@ class Agent:
         self._conversations: set[Conversation] = set()
         self._uploads: Uploads | None = None
         self._downloads: Downloads | None = None
+        self._remote: str | None = None
         self._held: Conversation | None = None
         self._asked = 0
         self._wanted: list[tuple[Conversation, Oid]] = []
@@ -233,6 +234,10 @@ class Agent:
         if message.operation not in ("upload", "download"):
             conversation.refuse(Fault(UNEXPECTED, f"there is no operation {message.operation!r}"))
             return
+        if self._remote not in (None, message.remote):
+            conversation.refuse(Fault(UNEXPECTED, f"this agent serves {self._remote!r}, not {message.remote!r}"))
+            return
+        self._remote = message.remote
         conversation.ready()
         with contextlib.suppress(Exception):  # what is wrong is told to the first request
             self._open(conversation)  # while git-lfs starts its other agents

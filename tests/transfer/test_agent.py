@@ -160,6 +160,15 @@ def test_an_unknown_operation_is_refused_at_init(boxes: Boxes) -> None:
     assert "sideload" in session(boxes, {**INIT, "operation": "sideload"})[0]["error"]["message"]  # type: ignore[index]
 
 
+def test_one_agent_never_mixes_two_remotes(boxes: Boxes) -> None:
+    agent = Agent(boxes)
+    Peer(agent)
+    heard: list[bytes] = []
+    other = agent.join(heard.append)
+    agent.receive(other, json.dumps({**INIT, "remote": "elsewhere"}).encode())
+    assert b"not 'elsewhere'" in heard[0]
+
+
 def test_one_is_held_until_all_that_was_gathered_is_sent(boxes: Boxes) -> None:
     agent = Agent(boxes)
     first, second, third = (Peer(agent) for _ in range(3))
