@@ -17,7 +17,7 @@ from gds_lfs.transfer.index import RemoteIndex
 from gds_lfs.transfer.queue import DEFAULT_RETRY, Retry
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from gds_lfs.content.hashing import Oid
@@ -49,20 +49,23 @@ class Inbox:
         self._folder = folder
         self._retry = retry
         self._index: RemoteIndex | None = None
+        self._found: dict[Oid, LocalStore] = {}
 
     def at_hand(self, oid: Oid) -> bool:
         """Whether a content is here already."""
-        return self._session.has(oid) or self._own.has(oid)
+        store = next((store for store in (self._session, self._own) if store.has(oid)), None)
+        if store is not None:
+            self._found[oid] = store
+        return store is not None
 
     def fetch(self, wanted: Sequence[Oid]) -> Mapping[Oid, Path | GitDatasetsError]:
         """Each content as a file, or why there is none. Raises RemoteError if the remote cannot be asked at all."""
-        absent = self._session.missing(wanted)
-        absent &= self._own.missing(absent)
+        absent = [oid for oid in wanted if oid not in self._found and not self.at_hand(oid)]
         if absent:
             self._download(absent)
-        return {oid: self._file(oid) for oid in wanted}
+        return {oid: self._bring(oid, self._found.pop(oid, self._session)) for oid in wanted}
 
-    def _download(self, absent: set[Oid]) -> None:
+    def _download(self, absent: Iterable[Oid]) -> None:
         if self._index is None:
             index = RemoteIndex(self._remote, self._cache, self._retry)
             index.refresh()
@@ -70,8 +73,14 @@ class Inbox:
         names = {oid: oid.hex() for oid in absent}
         download(self._session, self._remote, self._cache, names, retry=self._retry, index=self._index)
 
-    def _file(self, oid: Oid) -> Path | GitDatasetsError:
-        store = self._own if self._session.missing([oid]) else self._session
+    def _bring(self, oid: Oid, store: LocalStore) -> Path | GitDatasetsError:
+        outcome = self._file(oid, store)
+        if isinstance(outcome, CorruptObjectError) and store is self._own:
+            self._download([oid])  # our own copy was damaged; the remote's may be whole
+            return self._file(oid, self._session)
+        return outcome
+
+    def _file(self, oid: Oid, store: LocalStore) -> Path | GitDatasetsError:
         path = self._folder / oid.hex()
         found: GitDatasetsError
         try:
