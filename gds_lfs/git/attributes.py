@@ -25,6 +25,7 @@ ATTRIBUTES = (b"filter=datasets", b"diff=datasets", b"merge=datasets", b"-text")
 _BLANK = b" \t\r\n"
 _NEEDS_QUOTES = re.compile(rb'[\x00-\x20\x7f]|^["#]|^\xef\xbb\xbf')
 _SPECIAL = re.compile(rb"[\\*?\[]")
+_QUOTED = re.compile(rb'[ \t]*"(?:[^"\\]|\\.)*"')
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -72,12 +73,15 @@ def exchange(text: bytes, old: str, new: str) -> bytes:
     Pattern, other attributes and line ends stay as they are.
     """
     wanted = re.compile(rb"(?<=[ \t])(filter|diff|merge)=%s(?=[ \t\r\n]|$)" % re.escape(old.encode()))
-    head = _BOM if text.startswith(_BOM) else b""
-    lines = [
-        line if line.lstrip(_BLANK).startswith(b"#") else wanted.sub(rb"\1=" + new.encode(), line)
-        for line in _lines(text)
-    ]
-    return head + b"".join(lines)
+    changed = [_BOM] if text.startswith(_BOM) else []
+    for line in _lines(text):
+        if line.lstrip(_BLANK).startswith(b"#"):
+            changed.append(line)
+            continue
+        quoted = _QUOTED.match(line)
+        start = quoted.end() if quoted else 0
+        changed.append(line[:start] + wanted.sub(rb"\1=" + new.encode(), line[start:]))
+    return b"".join(changed)
 
 
 def ensure_ignored(text: bytes, lines: Iterable[bytes]) -> bytes:
