@@ -80,14 +80,25 @@ def _settled(messages: Messages) -> Workspace:
 
 @cli.command()
 @click.option("--local", is_flag=True, help="Set it up in this repository alone, not for your user.")
+@click.option("--lfs-agent", is_flag=True, help="Have git-lfs move this repository's objects through our remotes.")
+@click.option("--remote", "url", metavar="URL", help="With --lfs-agent: the folder or bucket that data goes to.")
+@click.option("--for", "git_remote", metavar="REMOTE", help="With --lfs-agent: only for this git remote (name or URL).")
 @click.pass_obj
-def install(messages: Messages, *, local: bool) -> None:
+def install(messages: Messages, *, local: bool, lfs_agent: bool, url: str | None, git_remote: str | None) -> None:
     """Set git up, once per user; inside a repository with data also its hooks.
 
-    Writes the filter and the merge driver to your git config (filter.datasets.*, merge.datasets.*).
+    Writes the filter and the merge driver to your git config (filter.datasets.*, merge.datasets.*). With --lfs-agent
+    it sets up git-lfs in this repository instead (lfs.customtransfer.datasets.*), and nothing else.
     """
     from gds_lfs.porcelain import install as verbs
 
+    if lfs_agent:
+        from gds_lfs.porcelain.install_lfs import install_agent
+
+        install_agent(_open(messages), url, git_remote)
+        return
+    if url or git_remote:
+        raise click.UsageError("--remote and --for belong to --lfs-agent")
     verbs.install(messages, "local" if local else "global")
     try:
         workspace = _open(messages)
@@ -276,6 +287,41 @@ def reconcile(messages: Messages, *, dry_run: bool) -> None:
     from gds_lfs.porcelain import events
 
     events.reconcile(_settled(messages), dry_run=dry_run)
+
+
+@cli.group()
+def migrate() -> None:
+    """Turn the pointers of git-lfs into ours (import), or ours into those of git-lfs (export)."""
+
+
+def _everything(command: Callable[..., None]) -> Callable[..., None]:
+    """--everything."""
+    described = "Rewrite all branches and tags, not just what is staged for the next commit."
+    return click.option("--everything", is_flag=True, help=described)(command)
+
+
+@migrate.command("import")
+@click.option("--from", "source", type=click.Choice(["lfs"]), default="lfs", help="Whose pointers.")
+@_everything
+@click.pass_obj
+def migrate_import(messages: Messages, *, source: str, everything: bool) -> None:  # noqa: ARG001 - one choice so far
+    """Make git-lfs's pointers and attributes ours. Contents are taken from git-lfs's objects; none is sent again."""
+    from gds_lfs.porcelain.migrate import IMPORT
+    from gds_lfs.porcelain.migrate import migrate as verb
+
+    verb(_settled(messages), IMPORT, everything=everything)
+
+
+@migrate.command("export")
+@click.option("--to", "target", type=click.Choice(["lfs"]), default="lfs", help="Whose pointers they become.")
+@_everything
+@click.pass_obj
+def migrate_export(messages: Messages, *, target: str, everything: bool) -> None:  # noqa: ARG001 - one choice so far
+    """Make our pointers and attributes git-lfs's. Contents are put where git-lfs looks for its objects."""
+    from gds_lfs.porcelain.migrate import EXPORT
+    from gds_lfs.porcelain.migrate import migrate as verb
+
+    verb(_settled(messages), EXPORT, everything=everything)
 
 
 @cli.command()

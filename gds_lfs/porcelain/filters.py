@@ -16,7 +16,7 @@ from gds_lfs.content import pointer as pointers
 from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError
 from gds_lfs.git.filter_process import DELAYED, Delayed, FilterError, Request
 from gds_lfs.git.paths import quote
-from gds_lfs.porcelain import sidecars
+from gds_lfs.porcelain import foreign_agent, sidecars
 from gds_lfs.porcelain.messages import count
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Filter:
     def available(self) -> list[bytes]:
         """Fetch all that was delayed, in one batch, and name it; nothing the second time."""
         wanted, self._delayed = self._delayed, {}
-        self._fetch({pointer.oid: quote(path) for path, pointer in wanted.items()})
+        self._fetch({pointer: quote(path) for path, pointer in wanted.items()})
         self._available |= wanted
         return list(wanted)
 
@@ -141,7 +141,7 @@ class Filter:
             data = self._checked(pointer)
         except (MissingObjectError, CorruptObjectError):
             # The store has set a corrupt copy aside by now: a second look finds the remote's.
-            self._fetch({pointer.oid: quote(path)})
+            self._fetch({pointer: quote(path)})
             try:
                 data = self._checked(pointer)
             except MissingObjectError:
@@ -164,14 +164,19 @@ class Filter:
             pass
         return self.store.pieces(pointer.oid)
 
-    def _fetch(self, wanted: dict[Oid, str]) -> None:
+    def _fetch(self, absent: dict[Pointer, str]) -> None:
         """Bring what can be had; what cannot stays absent and is told in the summary."""
-        wanted = {oid: path for oid, path in wanted.items() if oid not in self._asked}
+        wanted = {pointer.oid: path for pointer, path in absent.items() if pointer.oid not in self._asked}
         if not wanted or self._unreachable:
             return
         self._asked.update(wanted)
         try:
-            self.workspace.download(self._open_remote(), wanted)
+            program = self.workspace.settings.get(foreign_agent.KEY)
+            if program:
+                sizes = {pointer.oid: pointer.size for pointer in absent}
+                foreign_agent.fetch_through_agent(self.workspace, program, wanted, sizes, None)
+            else:
+                self.workspace.download(self._open_remote(), wanted)
         except GitDatasetsError as error:
             self._unreachable = str(error).rstrip(".")
 
