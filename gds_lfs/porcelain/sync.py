@@ -135,7 +135,10 @@ def _send(workspace: Workspace, wanted: Mapping[Oid, bytes], git_remote: str | N
         return UploadReport()
     remote = workspace.open_push_remote(git_remote)
     paths = {oid: quote(path) for oid, path in wanted.items()}
-    return upload(workspace.store, remote, workspace.cache, paths, workspace.messages.progress)
+    try:
+        return upload(workspace.store, remote, workspace.cache, paths, workspace.messages.progress)
+    finally:
+        workspace.tell_requests()
 
 
 def _report_sent(workspace: Workspace, report: UploadReport, *, always: bool) -> None:

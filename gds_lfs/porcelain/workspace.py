@@ -2,8 +2,9 @@
 
 Which remote, in order (see `git/config.py`): `remote.<name>.datasetsurl` and `datasets.remote` in the user's own
 config; `datasets.remote` in the tracked `.datasetsconfig`; beside a git remote that is a folder on this machine.
-A URL that only a tracked file names is remembered at its first use. When a later commit names another one, a push
-is refused until `git datasets link` confirms it: nobody's data moves because somebody's commit said so.
+A place that only a tracked file names is remembered at its first use. When a later commit names another one, a push
+is refused until `git datasets link` confirms it: nobody's data moves because somebody's commit said so. Where an S3
+remote's server, region and credentials come from is told in `s3_settings.py`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from gds_lfs.errors import ConfigError, RemoteError
 from gds_lfs.git.config import DatasetsConfig, Settings, cache_dir, read_datasetsconfig, remote_url
 from gds_lfs.git.repo import Repo
+from gds_lfs.porcelain.messages import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from gds_lfs.content.hashing import Oid
     from gds_lfs.porcelain.messages import Messages
     from gds_lfs.remote.base import Remote
+    from gds_lfs.remote.s3_options import S3Options
     from gds_lfs.store.local import LocalStore
     from gds_lfs.transfer.download import DownloadReport
 
@@ -34,6 +37,7 @@ class Workspace:
     def __init__(self, repo: Repo, messages: Messages) -> None:
         self.repo = repo
         self.messages = messages
+        self._remotes: list[Remote] = []
 
     @classmethod
     def open(cls, messages: Messages, cwd: Path | None = None) -> Workspace:
@@ -67,7 +71,10 @@ class Workspace:
         from gds_lfs.transfer.download import download
 
         turn = self.scratch.parent / "fetch.lock"
-        return download(self.store, remote, self.cache, wanted, self.messages.progress, turn=turn)
+        try:
+            return download(self.store, remote, self.cache, wanted, self.messages.progress, turn=turn)
+        finally:
+            self.tell_requests()
 
     def git_remote(self) -> str:
         """The git remote that data belongs to when none is named: the branch's own, the only one, or origin."""
@@ -92,45 +99,71 @@ class Workspace:
         return remote_url(self.settings, self.shared_config(source), git_remote or self.git_remote())
 
     def open_remote(self, git_remote: str | None = None, source: str | None = None) -> Remote:
-        """The dataset remote, for reading. Raises RemoteError when there is none."""
-        from gds_lfs.remote.base import open_remote
-
-        name = git_remote or self.git_remote()
-        url = self.remote_url(name, source)
-        if url is None:
-            raise RemoteError(
-                f"no dataset remote is known for {name!r}: name one with `git datasets link URL` (a folder's path)"
-            )
-        if url == self.shared_config(source).remote and not self._known(url):
-            self._remember(url)
-        return open_remote(url, self.base)
+        """The dataset remote, for reading. Raises RemoteError when there is none, or its server is not approved."""
+        return self._open(git_remote or self.git_remote(), self.shared_config(source))
 
     def open_push_remote(self, git_remote: str | None = None) -> Remote:
         """The dataset remote, for writing. Raises ConfigError when a tracked file changed it unconfirmed."""
-        url = self.remote_url(git_remote)
-        if url is not None and url == self.shared_config().remote and self._known_urls() and not self._known(url):
+        name, shared = git_remote or self.git_remote(), self.shared_config()
+        known = self._known_places()
+        if remote_url(self.settings, shared, name) == shared.remote and known and _place(shared) not in known:
+            from gds_lfs.porcelain.s3_settings import link_command
+
             raise ConfigError(
-                f".datasetsconfig now names {url} as the dataset remote, where it was {self._known_urls()[-1]}.\n"
-                f"If that is right, confirm it with `git datasets link {url}`, then push again"
+                f".datasetsconfig now names {_place(shared)} as the dataset remote, where it was {known[-1]}.\n"
+                f"If that is right, confirm it with "
+                f"`{link_command(shared.remote or '', shared.endpoint, shared.region)}`, then push again"
             )
-        return self.open_remote(git_remote)
+        return self._open(name, shared)
+
+    def _open(self, name: str, shared: DatasetsConfig) -> Remote:
+        from gds_lfs.remote.base import open_remote
+
+        url = remote_url(self.settings, shared, name)
+        if url is None:
+            raise RemoteError(
+                f"no dataset remote is known for {name!r}: name one with `git datasets link URL` "
+                f"(a folder's path, or s3://bucket/prefix)"
+            )
+        remote = open_remote(url, self.base, self._s3_options(name, shared, url))
+        if url == shared.remote:
+            self._remember(_place(shared))
+        self._remotes.append(remote)
+        return remote
+
+    def _s3_options(self, name: str, shared: DatasetsConfig, url: str) -> S3Options | None:
+        from gds_lfs.porcelain.s3_settings import is_s3, s3_options
+
+        return s3_options(self.settings, shared, name, url) if is_s3(url) else None
+
+    def tell_requests(self) -> None:
+        """Say how many requests were sent since the last time, to someone who wants to know."""
+        remotes, self._remotes = self._remotes, []
+        for remote in remotes:
+            kinds = sorted(remote.traffic.items())
+            if kinds:
+                listed = ", ".join(f"{number} {kind}" for kind, number in kinds)
+                total = count(sum(number for _, number in kinds), "request")
+                self.messages.detail(f"{total} to {remote.url}: {listed}")
 
     @property
     def base(self) -> Path:
         """What a relative folder URL is relative to: the top of the work tree (of a bare repository, itself)."""
         return self.repo.top or self.repo.git_dir
 
-    def confirm(self, url: str) -> None:
-        """The user named `url` themselves: pushes to it need no further question."""
-        if not self._known(url):
-            self._remember(url)
+    def confirm(self, url: str, endpoint: str | None = None) -> None:
+        """The user named this place themselves: pushes to it need no further question."""
+        self._remember(f"{url} {endpoint}" if endpoint else url)
 
-    def _known_urls(self) -> list[str]:
+    def _known_places(self) -> list[str]:
         return self.settings.get_all(KNOWN_REMOTE)
 
-    def _known(self, url: str) -> bool:
-        return url in self._known_urls()
+    def _remember(self, place: str) -> None:
+        if place not in self._known_places():
+            self.repo.run("config", "--local", "--add", KNOWN_REMOTE, place, check=False)
+            self.__dict__.pop("settings", None)
 
-    def _remember(self, url: str) -> None:
-        self.repo.run("config", "--local", "--add", KNOWN_REMOTE, url, check=False)
-        self.__dict__.pop("settings", None)
+
+def _place(shared: DatasetsConfig) -> str:
+    """What a tracked file names: a URL, and the server's address where it says one."""
+    return f"{shared.remote} {shared.endpoint}" if shared.endpoint else shared.remote or ""

@@ -11,13 +11,14 @@ import contextlib
 import errno
 import os
 import time
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gds_lfs.errors import RemoteError
 from gds_lfs.remote.base import Entry, NoSuchKeyError, ShortBodyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
     from typing import BinaryIO
 
@@ -38,6 +39,7 @@ class DirectoryRemote:
     """Objects as files below a folder."""
 
     parallel = 4
+    traffic: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self, root: Path) -> None:
         self.root = root
