@@ -35,6 +35,7 @@ _LATER = {
     "ConditionalRequestConflict", "BadDigest", "XAmzContentSHA256Mismatch", "NoSuchUpload",
 }  # fmt: skip
 _RIGHTS = {"list_objects_v2": "s3:ListBucket", "delete_object": "s3:DeleteObject"}
+_CONFLICT = 409
 _NOT_IMPLEMENTED = 501
 #: A signature that is this old (seconds) by the server's clock was made by a slow request, not by a wrong clock.
 _SLOW_REQUEST = 5 * 60
@@ -109,10 +110,15 @@ def _from_answer(error: boto.ClientError, request: Request) -> Exception:
         return known(answer)
     if code in _SLOW_DOWN or status in (429, 503):
         return SlowDownError(f"{request.place}: the server asks for fewer requests ({code}); try again later.")
-    if code in _LATER or (status >= 500 and status != _NOT_IMPLEMENTED):
+    if code in _LATER or status == _CONFLICT or (status >= 500 and status != _NOT_IMPLEMENTED):
         return TransientRemoteError(f"{request.place}: the server failed to {request.doing} ({code}).")
-    if is_expired(error):
+    if code in _EXPIRED:
         return RemoteError(f"{request.place}: your credentials have expired. {_LOGIN}")
+    if is_expired(error):
+        return RemoteError(
+            f"{request.place}: cannot {request.doing}: the server does not say why ({code}); "
+            "perhaps your credentials have expired."
+        )
     said = _first_line(answer.fields.get("Message") or "the server refuses")
     return RemoteError(f"{request.place}: cannot {request.doing}: {said} ({code}).")
 

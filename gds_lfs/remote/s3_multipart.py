@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = ["LEFTOVER_AGE", "THRESHOLD", "Multipart", "part_size"]
 
+MIB = 1 << 20
 #: Objects up to this size are sent in one request: no pack is larger.
-THRESHOLD = 64 << 20
-PART_SIZE = 16 << 20
+THRESHOLD = 64 * MIB
+PART_SIZE = 16 * MIB
 MAX_PARTS = 10_000
 #: Uploads that were begun longer ago than this were left by a process that died.
 LEFTOVER_AGE = timedelta(days=2)
@@ -35,7 +36,7 @@ LEFTOVER_AGE = timedelta(days=2)
 def part_size(size: int) -> int:
     """Bytes of a part, so that an object of `size` bytes has no more parts than S3 allows."""
     least = -(-size // MAX_PARTS)
-    return max(PART_SIZE, -(-least // (1 << 20)) << 20)
+    return max(PART_SIZE, -(-least // MIB) * MIB)
 
 
 class Multipart:
