@@ -9,6 +9,7 @@ Contract: gitattributes(5), "Long Running Filter Process".
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -98,6 +99,8 @@ class Filter:
             return pointer.encode() if pointer.size else b""
         # After one that is absent the others are taken to be so too: what is here comes as well a moment later.
         if request.can_delay and (self._delayed or not self.store.has(pointer.oid)):
+            if not self._delayed:
+                self._prepare_remote()  # while git hands over the others
             self._delayed[request.pathname] = pointer
             return DELAYED
         return self._content(request.pathname, pointer)
@@ -181,11 +184,18 @@ class Filter:
             self.workspace.messages.warn(str(error))
 
     def _open_remote(self) -> Remote:
-        # A clone's .datasetsconfig may not be on disk yet: the tree being checked out has it.
+        return self.workspace.open_remote(source=self._config_source())
+
+    def _prepare_remote(self) -> None:
+        with contextlib.suppress(GitDatasetsError):
+            self._open_remote().prepare()
+
+    def _config_source(self) -> str | None:
+        """A clone's .datasetsconfig may not be on disk yet: the tree being checked out has it."""
         for source in (self._treeish, None, ":"):
             if self.workspace.remote_url(source=source) is not None:
-                return self.workspace.open_remote(source=source)
-        return self.workspace.open_remote()
+                return source
+        return None
 
 
 def clean_one(workspace: Workspace, path: bytes, stdin: BinaryIO, stdout: BinaryIO) -> None:

@@ -44,6 +44,7 @@ def fetch(
     Raises MissingObjectError, after the others arrived, when some of it is not on the remote.
     """
     repo = workspace.repo
+    workspace.prepare_remote(git_remote)
     if everything:
         wanted = {oid: path for oid, path in pointers.in_history(repo, ["--all"]).items() if path in selection}
         paths: Iterable[bytes] = wanted.values()
@@ -60,6 +61,7 @@ def pull(workspace: Workspace, selection: Selection, git_remote: str | None = No
     from gds_lfs.porcelain.install import install_hooks_quietly
 
     install_hooks_quietly(workspace)
+    workspace.prepare_remote(git_remote)
     files = checkout.unfilled(workspace, selection)
     if selection.include and not files:
         _say_unmatched(workspace, selection, (f.path for f in _index_pointers(workspace)))
@@ -81,6 +83,7 @@ def push(
     workspace: Workspace, git_remote: str | None = None, revs: Sequence[str] = (), *, everything: bool = False
 ) -> None:
     """Send all data that commits (HEAD by default) reach and the remote lacks, whatever was pushed before."""
+    workspace.prepare_remote(git_remote)
     wanted = pointers.in_history(workspace.repo, ["--all"] if everything else list(revs) or ["HEAD"])
     _report_sent(workspace, _send(workspace, wanted, git_remote), always=True)
 
@@ -95,6 +98,7 @@ def pre_push(workspace: Workspace, git_remote: str, lines: Iterable[str]) -> Non
     tips = [local for _, local, _, _ in updates if local.strip("0")]
     if not tips:
         return
+    workspace.prepare_remote(git_remote)
     known = [remote for _, _, _, remote in updates if remote.strip("0")]
     new_branch = len(known) < len(tips)
     exclude = known + ([f"--remotes={git_remote}"] if new_branch else [])

@@ -9,10 +9,11 @@ remote's server, region and credentials come from is told in `s3_settings.py`.
 
 from __future__ import annotations
 
+import contextlib
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gds_lfs.errors import ConfigError, RemoteError
+from gds_lfs.errors import ConfigError, GitDatasetsError, RemoteError
 from gds_lfs.git.config import DatasetsConfig, Settings, cache_dir, read_datasetsconfig, remote_url
 from gds_lfs.git.repo import Repo
 from gds_lfs.porcelain.messages import count
@@ -37,7 +38,8 @@ class Workspace:
     def __init__(self, repo: Repo, messages: Messages) -> None:
         self.repo = repo
         self.messages = messages
-        self._remotes: list[Remote] = []
+        self._remotes: dict[tuple[str, S3Options | None], Remote] = {}
+        self._told: dict[str, int] = {}
 
     @classmethod
     def open(cls, messages: Messages, cwd: Path | None = None) -> Workspace:
@@ -125,26 +127,32 @@ class Workspace:
                 f"no dataset remote is known for {name!r}: name one with `git datasets link URL` "
                 f"(a folder's path, or s3://bucket/prefix)"
             )
-        remote = open_remote(url, self.base, self._s3_options(name, shared, url))
-        if url == shared.remote:
+        options = self._s3_options(name, shared, url)
+        if (url, options) not in self._remotes:
+            self._remotes[url, options] = open_remote(url, self.base, options)
+        if url == shared.remote and not self._known_places():
             self._remember(_place(shared))
-        self._remotes.append(remote)
-        return remote
+        return self._remotes[url, options]
 
     def _s3_options(self, name: str, shared: DatasetsConfig, url: str) -> S3Options | None:
         from gds_lfs.porcelain.s3_settings import is_s3, s3_options
 
         return s3_options(self.settings, shared, name, url) if is_s3(url) else None
 
+    def prepare_remote(self, git_remote: str | None = None) -> None:
+        """The dataset remote will most likely be asked soon. What is wrong with it is told when it is."""
+        with contextlib.suppress(GitDatasetsError):
+            self.open_remote(git_remote).prepare()
+
     def tell_requests(self) -> None:
-        """Say how many requests were sent since the last time, to someone who wants to know."""
-        remotes, self._remotes = self._remotes, []
-        for remote in remotes:
-            kinds = sorted(remote.traffic.items())
-            if kinds:
-                listed = ", ".join(f"{number} {kind}" for kind, number in kinds)
-                total = count(sum(number for _, number in kinds), "request")
-                self.messages.detail(f"{total} to {remote.url}: {listed}")
+        """Say how many requests were sent by now, to someone who wants to know, unless they were told."""
+        for remote in self._remotes.values():
+            kinds = dict(remote.traffic)
+            total = sum(kinds.values())
+            if total > self._told.get(remote.url, 0):
+                self._told[remote.url] = total
+                listed = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
+                self.messages.detail(f"{count(total, 'request')} to {remote.url}: {listed}")
 
     @property
     def base(self) -> Path:

@@ -94,6 +94,9 @@ class Remote(Protocol):
     def traffic(self) -> Mapping[str, int]:
         """How many requests of each kind were sent so far; none where a place takes no requests."""
 
+    def prepare(self) -> None:
+        """Requests will follow: begin what takes time before the first one, without waiting for it. Never fails."""
+
     def create(self) -> None:
         """Make the place ready for a first `put`, if it is not yet. Costs nothing where it is."""
 

@@ -49,6 +49,9 @@ class DirectoryRemote:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
 
+    def prepare(self) -> None:
+        """A folder needs none."""
+
     def create(self) -> None:
         """Make the folder, but not its parents."""
         try:

@@ -8,6 +8,7 @@ servers that do not know the header, or ignore it, serve as well. The bucket mus
 from __future__ import annotations
 
 import os
+import threading
 from typing import TYPE_CHECKING
 
 from gds_lfs.errors import RemoteError, TransientRemoteError
@@ -54,6 +55,10 @@ class S3Remote:
     def traffic(self) -> Counter[str]:
         """Requests sent so far, by the name of S3's operation."""
         return self._connection.requests
+
+    def prepare(self) -> None:
+        """Import boto3 and look for credentials in a thread, while git is still being asked what to move."""
+        threading.Thread(target=self._connection.warm_up, name="connect", daemon=True).start()
 
     def create(self) -> None:
         """Nothing to do: a prefix needs no making, and a bucket is its owner's to make."""

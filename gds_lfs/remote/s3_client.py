@@ -6,6 +6,7 @@ off, since whoever asks knows better what to try again and how many requests may
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,11 @@ class Connection:
             if problem is error:
                 raise
             raise problem from error
+
+    def warm_up(self) -> None:
+        """Connect, so that the first request need not. What is wrong is told by that request."""
+        with contextlib.suppress(Exception):
+            self._connected()
 
     def read(self, answer: dict[str, Any], doing: str) -> bytes:
         """The body of an answer, whole. Raises TransientRemoteError where it is cut off on its way."""

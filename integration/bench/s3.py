@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import shutil
 import statistics
 import subprocess
 import sys
@@ -26,13 +27,12 @@ BIN = Path(sys.executable).parent
 OBJECT = 32 << 20
 
 PLAIN = """
-import sys, time
+import sys
 from concurrent.futures import ThreadPoolExecutor
 import boto3
 from botocore.config import Config
 
 verb, endpoint, prefix, file, count = sys.argv[1:]
-began = time.perf_counter()
 size = 32 << 20
 client = boto3.client("s3", endpoint_url=endpoint, config=Config(max_pool_connections=8))
 
@@ -46,7 +46,6 @@ def get(number):
 
 with ThreadPoolExecutor(8) as threads:
     list(threads.map({"put": put, "get": get}[verb], range(int(count))))
-print(time.perf_counter() - began)
 """
 
 
@@ -74,10 +73,10 @@ class Bench:
             raise SystemExit(f"{' '.join(command)}: {done.stderr}")
         return done.stdout
 
-    def time(self, what: str, cwd: Path, *command: str) -> None:
+    def time(self, what: str, who: str, cwd: Path, *command: str) -> None:
         began = time.perf_counter()
         self.run(cwd, *command)
-        self.seconds[what, "git datasets"].append(time.perf_counter() - began)
+        self.seconds[what, who].append(time.perf_counter() - began)
 
     def set_up(self, contents: Iterator[bytes]) -> None:
         self.run(self.root, "git", "config", "--global", "user.name", "Bench")
@@ -93,21 +92,23 @@ class Bench:
         self.run(self.work, "git", "commit", "-q", "-m", "data")
 
     def plain(self, verb: str, turn: str) -> None:
-        """The program's own time, without that of starting Python and importing boto3."""
+        """The whole program's time."""
         count = -(-self.all.stat().st_size // OBJECT)
         arguments = [verb, self.server.endpoint, f"plain-{turn}", str(self.all), str(count)]
-        told = self.run(self.root, sys.executable, "-c", PLAIN, *arguments)
-        self.seconds[{"put": "push", "get": "fetch"}[verb], "boto3"].append(float(told))
+        what = {"put": "push", "get": "fetch"}[verb]
+        self.time(what, "boto3", self.root, sys.executable, "-c", PLAIN, *arguments)
 
     def ours(self, turn: str) -> None:
         """The whole commands' time."""
-        url = f"s3://bench/ours-{turn}"
-        for folder in (self.work, self.root / f"clone-{turn}"):
-            if folder != self.work:
-                self.run(self.root, "git", "clone", "-q", str(self.work), folder.name)
-            self.run(folder, "git", "datasets", "link", url, "--local", "--endpoint", self.server.endpoint)
-            self.time(*("push", folder, "git", "datasets", "push") if folder == self.work else
-                      ("fetch", folder, "git", "datasets", "fetch"))  # fmt: skip
+        clone = self.root / f"clone-{turn}"
+        self.run(self.root, "git", "clone", "-q", str(self.work), clone.name)
+        for folder in (self.work, clone):
+            place = ("--local", "--endpoint", self.server.endpoint)
+            self.run(folder, "git", "datasets", "link", f"s3://bench/ours-{turn}", *place)
+        self.time("push", "git datasets", self.work, "git", "datasets", "push")
+        shutil.rmtree(self.root / ".cache")  # what the push knows of the remote
+        self.time("fetch", "git datasets", clone, "git", "datasets", "fetch")
+        shutil.rmtree(clone)
 
     def measure(self, turn: str, *, ours_first: bool) -> None:
         if ours_first:
@@ -130,7 +131,8 @@ def small_files(scale: float) -> Iterator[bytes]:
 
 
 def large_file(scale: float) -> Iterator[bytes]:
-    yield random.Random(2).randbytes(int((512 << 20) * scale))
+    noise = random.Random(2)
+    yield b"".join(noise.randbytes(1 << 20) for _ in range(int(512 * scale)))
 
 
 def main() -> None:

@@ -32,6 +32,10 @@ devices = $folder/node
 mount_check = false
 disable_fallocate = true
 log_address = $folder/none
+# A busy machine is slow to update a listing. What is given up on here would be listed by a daemon, hours later.
+container_update_timeout = 60
+conn_timeout = 10
+node_timeout = 60
 [pipeline:main]
 pipeline = $name-server
 [app:$name-server]
@@ -54,6 +58,8 @@ pipeline = catch_errors gatekeeper s3api tempauth copy bulk slo dlo versioned_wr
 use = egg:swift#proxy
 allow_account_management = true
 account_autocreate = true
+conn_timeout = 10
+node_timeout = 60
 [filter:catch_errors]
 use = egg:swift#catch_errors
 [filter:gatekeeper]
