@@ -18,6 +18,7 @@ signature made with the user's credentials, so a server that only a tracked file
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from gds_lfs.errors import ConfigError, RemoteError
@@ -63,9 +64,9 @@ def trusted(settings: Settings, endpoint: str) -> bool:
 
 
 def link_command(url: str, endpoint: str | None, region: str | None) -> str:
-    """The command that confirms such a place."""
-    options = [f"--endpoint {endpoint}" if endpoint else "", f"--region {region}" if region else ""]
-    return " ".join(["git datasets link", url, *filter(None, options)])
+    """The command that confirms such a place, safe to paste whatever a tracked file says."""
+    options = [*(["--endpoint", endpoint] if endpoint else []), *(["--region", region] if region else [])]
+    return shlex.join(["git", "datasets", "link", url, *options])
 
 
 def checked_place(url: str, endpoint: str | None, region: str | None) -> tuple[str | None, str | None]:

@@ -67,6 +67,8 @@ def parse_url(url: str) -> Bucket:
     if _CONTROL.search(path):
         raise RemoteError(f"{url!r}: the prefix has control characters.")
     parts = [part for part in path.split("/") if part]
+    if not {".", ".."}.isdisjoint(parts):  # programs on the way would take them for folders
+        raise RemoteError(f"{url}: the prefix has '.' or '..' between its slashes.")
     return Bucket(name, "".join(f"{part}/" for part in parts))
 
 

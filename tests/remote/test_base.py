@@ -111,6 +111,7 @@ def test_a_drive_letter_is_no_scheme(tmp_path: Path) -> None:
         ("s3://a/x", "no bucket's name"),
         ("s3://arn:aws:s3:us-east-1:1:accesspoint/x", "a bucket and a prefix alone"),
         ("s3://bucket/a\nb", "control characters"),
+        ("s3://bucket/a/../b", "between its slashes"),
         ("https://example.org/x", "https://"),
         ("file://server/share", "another machine"),
         ("file:///a?b", "%3F"),
