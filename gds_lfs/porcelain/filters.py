@@ -47,6 +47,7 @@ class Filter:
         self._treeish: str | None = None
         self._smudged = False
         self._unreachable: str | None = None
+        self._remote: Remote | None = None
         self._asked: set[Oid] = set()
         self._absent: dict[bytes, Oid] = {}
         self._raw: list[bytes] = []
@@ -184,7 +185,9 @@ class Filter:
             self.workspace.messages.warn(str(error))
 
     def _open_remote(self) -> Remote:
-        return self.workspace.open_remote(source=self._config_source())
+        if self._remote is None:
+            self._remote = self.workspace.open_remote(source=self._config_source())
+        return self._remote
 
     def _prepare_remote(self) -> None:
         with contextlib.suppress(GitDatasetsError):

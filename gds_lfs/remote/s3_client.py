@@ -42,7 +42,8 @@ class Connection:
 
         Credentials that have expired are looked up anew, once.
         """
-        from gds_lfs.remote.s3_errors import Request, is_expired, translated
+        with self._lock:  # two threads that import parts of boto3 at once may each see the other's unfinished modules
+            from gds_lfs.remote.s3_errors import Request, is_expired, translated
 
         parameters["Bucket"] = self.bucket.name
         request = Request(self.place, self.bucket.name, operation, doing)

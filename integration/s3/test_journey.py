@@ -69,7 +69,8 @@ def test_two_pushes_at_once_lose_nothing(ready: Machine, work: Path) -> None:
         pushes = [subprocess.Popen(["git", "push", "-q", "origin", "HEAD"], cwd=c, env=ready.env) for c in clones]
         assert [push.wait(120) for push in pushes] == [0, 0]
     for clone in clones:
-        ready.git(ready.root, "clone", "-q", "-b", clone.name, "origin.git", f"{clone.name}-again")
+        told = ready.git(ready.root, "clone", "-q", "-b", clone.name, "origin.git", f"{clone.name}-again").stderr
+        assert told == ""
         assert digests(ready.root / f"{clone.name}-again") == digests(clone)
 
 
