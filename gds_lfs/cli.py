@@ -37,26 +37,32 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings=SHELL)
 @click.version_option(__version__, prog_name="git-datasets", message="%(prog)s %(version)s")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but warnings and errors.")
+@click.option("-v", "--verbose", is_flag=True, help="Say more: which requests were sent, for one.")
 @click.pass_context
-def cli(ctx: click.Context, *, quiet: bool) -> None:
+def cli(ctx: click.Context, *, quiet: bool, verbose: bool) -> None:
     """Machine-learning datasets in git.
 
     An index.py declares a dataset; committing it makes its database and files agree with it. git stores small
-    pointers, the data goes to a folder of yours, and plain git does the rest.
+    pointers, the data goes to a folder or a bucket of yours, and plain git does the rest.
 
     \b
     Once:            git datasets install
     In a repository: git datasets new, then git commit index.py
     For big files:   git datasets track '*.bin', then plain git
     """  # noqa: D301 - click knows the character, not how it is written
-    ctx.obj = Messages(_progress(), quiet=quiet)
+    ctx.obj = Messages(_progress(), quiet=quiet, verbose=verbose or bool(_switch("GIT_DATASETS_VERBOSE")))
+
+
+def _switch(variable: str) -> bool | None:
+    """Whether a variable of the environment says yes; None where it says nothing."""
+    chosen = os.environ.get(variable, "").strip().lower()
+    return chosen in ("1", "true", "yes", "on") if chosen else None
 
 
 def _progress() -> Any:
     """A bar where a person watches; GIT_DATASETS_PROGRESS=1 or 0 overrules the guess."""
-    chosen = os.environ.get("GIT_DATASETS_PROGRESS", "").strip().lower()
-    wanted = chosen in ("1", "true", "yes", "on") if chosen else sys.stderr.isatty()
-    if not wanted:
+    chosen = _switch("GIT_DATASETS_PROGRESS")
+    if not (sys.stderr.isatty() if chosen is None else chosen):
         return None
     from gds_lfs.terminal import TerminalProgress
 
@@ -164,16 +170,20 @@ def untrack(messages: Messages, patterns: tuple[str, ...]) -> None:
 @click.argument("url")
 @click.option("--local", is_flag=True, help="For this clone alone: .git/config instead of .datasetsconfig.")
 @click.option("--remote", "git_remote", metavar="NAME", help="For this git remote of this clone alone.")
+@click.option("--endpoint", metavar="URL", help="The S3 server, where it is not AWS. This approves it for you.")
+@click.option("--region", help="The S3 bucket's region.")
 @click.pass_obj
-def link(messages: Messages, url: str, *, local: bool, git_remote: str | None) -> None:
-    """Name the folder that data is pushed to and fetched from.
+def link(
+    messages: Messages, url: str, *, local: bool, git_remote: str | None, endpoint: str | None, region: str | None
+) -> None:
+    """Name the place that data is pushed to and fetched from.
 
-    URL is a folder's path; a relative one starts at the top of the work tree. By default it is written to
-    .datasetsconfig, which you commit, so that clones find it.
+    URL is a folder's path (a relative one starts at the top of the work tree) or s3://bucket/prefix. By default it is
+    written to .datasetsconfig, which you commit, so that clones find it.
     """
     from gds_lfs.porcelain import tracking
 
-    tracking.link(_settled(messages), url, git_remote, local=local)
+    tracking.link(_settled(messages), url, git_remote, local=local, endpoint=endpoint, region=region)
 
 
 @cli.command()

@@ -9,6 +9,7 @@ Contract: gitattributes(5), "Long Running Filter Process".
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -47,6 +48,7 @@ class Filter:
         self._treeish: str | None = None
         self._smudged = False
         self._unreachable: str | None = None
+        self._remote: Remote | None = None
         self._asked: set[Oid] = set()
         self._absent: dict[bytes, Oid] = {}
         self._raw: list[bytes] = []
@@ -99,6 +101,8 @@ class Filter:
             return pointer.encode() if pointer.size else b""
         # After one that is absent the others are taken to be so too: what is here comes as well a moment later.
         if request.can_delay and (self._delayed or not self.store.has(pointer.oid)):
+            if not self._delayed:
+                self._prepare_remote()  # while git hands over the others
             self._delayed[request.pathname] = pointer
             return DELAYED
         return self._content(request.pathname, pointer)
@@ -181,11 +185,20 @@ class Filter:
             self._unreachable = str(error).rstrip(".")
 
     def _open_remote(self) -> Remote:
-        # A clone's .datasetsconfig may not be on disk yet: the tree being checked out has it.
+        if self._remote is None:
+            self._remote = self.workspace.open_remote(source=self._config_source())
+        return self._remote
+
+    def _prepare_remote(self) -> None:
+        with contextlib.suppress(GitDatasetsError):
+            self._open_remote().prepare()
+
+    def _config_source(self) -> str | None:
+        """A clone's .datasetsconfig may not be on disk yet: the tree being checked out has it."""
         for source in (self._treeish, None, ":"):
             if self.workspace.remote_url(source=source) is not None:
-                return self.workspace.open_remote(source=source)
-        return self.workspace.open_remote()
+                return source
+        return None
 
 
 def clean_one(workspace: Workspace, path: bytes, stdin: BinaryIO, stdout: BinaryIO) -> None:

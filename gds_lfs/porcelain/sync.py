@@ -56,6 +56,7 @@ def fetch(
     """
     repo = workspace.repo
     workspace.check_git_remote(git_remote)
+    workspace.prepare_remote(git_remote)
     if everything:
         history = pointers.in_history(repo, ["--all"])
         sizes = history.sizes
@@ -79,6 +80,7 @@ def pull(workspace: Workspace, selection: Selection, git_remote: str | None = No
 
     workspace.check_git_remote(git_remote)
     install_hooks_quietly(workspace)
+    workspace.prepare_remote(git_remote)
     files = checkout.unfilled(workspace, selection)
     if selection.include and not files:
         _say_unmatched(workspace, selection, (f.path for f in _index_pointers(workspace)))
@@ -118,6 +120,7 @@ def push(
 ) -> None:
     """Send all data that commits (HEAD by default) reach and the remote lacks, whatever was pushed before."""
     workspace.check_git_remote(git_remote)
+    workspace.prepare_remote(git_remote)
     include = ["--all"] if everything else list(revs) or _born(workspace.repo)
     wanted = pointers.in_history(workspace.repo, include).contents if include else {}
     _report_sent(workspace, _send(workspace, wanted, git_remote), always=True)
@@ -133,6 +136,7 @@ def pre_push(workspace: Workspace, git_remote: str, lines: Iterable[str]) -> Non
     tips = [local for _, local, _, _ in updates if local.strip("0")]
     if not tips:
         return
+    workspace.prepare_remote(git_remote)
     known = [remote for _, _, _, remote in updates if remote.strip("0")]
     new_branch = len(known) < len(tips)
     exclude = known + ([f"--remotes={git_remote}"] if new_branch else [])
@@ -208,7 +212,10 @@ def _send(workspace: Workspace, wanted: Mapping[Oid, bytes], git_remote: str | N
     if program:
         return foreign_agent.push_through_agent(workspace, program, paths, git_remote)
     remote = workspace.open_push_remote(git_remote)
-    return upload(workspace.store, remote, workspace.cache, paths, workspace.messages.progress)
+    try:
+        return upload(workspace.store, remote, workspace.cache, paths, workspace.messages.progress)
+    finally:
+        workspace.tell_requests()
 
 
 def _report_sent(workspace: Workspace, report: UploadReport, *, always: bool) -> None:
