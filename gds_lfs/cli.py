@@ -37,26 +37,32 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings=SHELL)
 @click.version_option(__version__, prog_name="git-datasets", message="%(prog)s %(version)s")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but warnings and errors.")
+@click.option("-v", "--verbose", is_flag=True, help="Say more: which requests were sent, for one.")
 @click.pass_context
-def cli(ctx: click.Context, *, quiet: bool) -> None:
+def cli(ctx: click.Context, *, quiet: bool, verbose: bool) -> None:
     """Machine-learning datasets in git.
 
     An index.py declares a dataset; committing it makes its database and files agree with it. git stores small
-    pointers, the data goes to a folder of yours, and plain git does the rest.
+    pointers, the data goes to a folder or a bucket of yours, and plain git does the rest.
 
     \b
     Once:            git datasets install
     In a repository: git datasets new, then git commit index.py
     For big files:   git datasets track '*.bin', then plain git
     """  # noqa: D301 - click knows the character, not how it is written
-    ctx.obj = Messages(_progress(), quiet=quiet)
+    ctx.obj = Messages(_progress(), quiet=quiet, verbose=verbose or bool(_switch("GIT_DATASETS_VERBOSE")))
+
+
+def _switch(variable: str) -> bool | None:
+    """Whether a variable of the environment says yes; None where it says nothing."""
+    chosen = os.environ.get(variable, "").strip().lower()
+    return chosen in ("1", "true", "yes", "on") if chosen else None
 
 
 def _progress() -> Any:
     """A bar where a person watches; GIT_DATASETS_PROGRESS=1 or 0 overrules the guess."""
-    chosen = os.environ.get("GIT_DATASETS_PROGRESS", "").strip().lower()
-    wanted = chosen in ("1", "true", "yes", "on") if chosen else sys.stderr.isatty()
-    if not wanted:
+    chosen = _switch("GIT_DATASETS_PROGRESS")
+    if not (sys.stderr.isatty() if chosen is None else chosen):
         return None
     from gds_lfs.terminal import TerminalProgress
 
@@ -80,14 +86,25 @@ def _settled(messages: Messages) -> Workspace:
 
 @cli.command()
 @click.option("--local", is_flag=True, help="Set it up in this repository alone, not for your user.")
+@click.option("--lfs-agent", is_flag=True, help="Have git-lfs move this repository's objects through our remotes.")
+@click.option("--remote", "url", metavar="URL", help="With --lfs-agent: the folder or bucket that data goes to.")
+@click.option("--for", "git_remote", metavar="REMOTE", help="With --lfs-agent: only for this git remote (name or URL).")
 @click.pass_obj
-def install(messages: Messages, *, local: bool) -> None:
+def install(messages: Messages, *, local: bool, lfs_agent: bool, url: str | None, git_remote: str | None) -> None:
     """Set git up, once per user; inside a repository with data also its hooks.
 
-    Writes the filter and the merge driver to your git config (filter.datasets.*, merge.datasets.*).
+    Writes the filter and the merge driver to your git config (filter.datasets.*, merge.datasets.*). With --lfs-agent
+    it sets up git-lfs in this repository instead (lfs.customtransfer.datasets.*), and nothing else.
     """
     from gds_lfs.porcelain import install as verbs
 
+    if lfs_agent:
+        from gds_lfs.porcelain.install_lfs import install_agent
+
+        install_agent(_open(messages), url, git_remote)
+        return
+    if url or git_remote:
+        raise click.UsageError("--remote and --for belong to --lfs-agent")
     verbs.install(messages, "local" if local else "global")
     try:
         workspace = _open(messages)
@@ -153,16 +170,20 @@ def untrack(messages: Messages, patterns: tuple[str, ...]) -> None:
 @click.argument("url")
 @click.option("--local", is_flag=True, help="For this clone alone: .git/config instead of .datasetsconfig.")
 @click.option("--remote", "git_remote", metavar="NAME", help="For this git remote of this clone alone.")
+@click.option("--endpoint", metavar="URL", help="The S3 server, where it is not AWS. This approves it for you.")
+@click.option("--region", help="The S3 bucket's region.")
 @click.pass_obj
-def link(messages: Messages, url: str, *, local: bool, git_remote: str | None) -> None:
-    """Name the folder that data is pushed to and fetched from.
+def link(
+    messages: Messages, url: str, *, local: bool, git_remote: str | None, endpoint: str | None, region: str | None
+) -> None:
+    """Name the place that data is pushed to and fetched from.
 
-    URL is a folder's path; a relative one starts at the top of the work tree. By default it is written to
-    .datasetsconfig, which you commit, so that clones find it.
+    URL is a folder's path (a relative one starts at the top of the work tree) or s3://bucket/prefix. By default it is
+    written to .datasetsconfig, which you commit, so that clones find it.
     """
     from gds_lfs.porcelain import tracking
 
-    tracking.link(_settled(messages), url, git_remote, local=local)
+    tracking.link(_settled(messages), url, git_remote, local=local, endpoint=endpoint, region=region)
 
 
 @cli.command()
@@ -276,6 +297,41 @@ def reconcile(messages: Messages, *, dry_run: bool) -> None:
     from gds_lfs.porcelain import events
 
     events.reconcile(_settled(messages), dry_run=dry_run)
+
+
+@cli.group()
+def migrate() -> None:
+    """Turn the pointers of git-lfs into ours (import), or ours into those of git-lfs (export)."""
+
+
+def _everything(command: Callable[..., None]) -> Callable[..., None]:
+    """--everything."""
+    described = "Rewrite all branches and tags, not just what is staged for the next commit."
+    return click.option("--everything", is_flag=True, help=described)(command)
+
+
+@migrate.command("import")
+@click.option("--from", "source", type=click.Choice(["lfs"]), default="lfs", help="Whose pointers.")
+@_everything
+@click.pass_obj
+def migrate_import(messages: Messages, *, source: str, everything: bool) -> None:  # noqa: ARG001 - one choice so far
+    """Make git-lfs's pointers and attributes ours. Contents are taken from git-lfs's objects; none is sent again."""
+    from gds_lfs.porcelain.migrate import IMPORT
+    from gds_lfs.porcelain.migrate import migrate as verb
+
+    verb(_settled(messages), IMPORT, everything=everything)
+
+
+@migrate.command("export")
+@click.option("--to", "target", type=click.Choice(["lfs"]), default="lfs", help="Whose pointers they become.")
+@_everything
+@click.pass_obj
+def migrate_export(messages: Messages, *, target: str, everything: bool) -> None:  # noqa: ARG001 - one choice so far
+    """Make our pointers and attributes git-lfs's. Contents are put where git-lfs looks for its objects."""
+    from gds_lfs.porcelain.migrate import EXPORT
+    from gds_lfs.porcelain.migrate import migrate as verb
+
+    verb(_settled(messages), EXPORT, everything=everything)
 
 
 @cli.command()

@@ -71,6 +71,18 @@ def test_two_pushes_at_once_lose_nothing(ready: Machine, work: Path) -> None:
         assert digests(ready.root / f"{clone.name}-again") == digests(clone)
 
 
+def test_the_first_data_of_a_clone_without_any_is_sent(ready: Machine, work: Path) -> None:
+    ready.git(work, "push", "-q", "-u", "origin", "main")
+    ready.git(ready.root, "clone", "-q", "origin.git", "theirs")
+    theirs = ready.root / "theirs"
+    (theirs / "a.bin").write_bytes(b"a" * 3000)
+    os.utime(theirs / "a.bin", (1_700_000_000, 1_700_000_000))  # old enough that git has no reason to read it
+    ready.gd(theirs, "add", ".")
+    ready.git(theirs, "commit", "-qm", "the first")
+    ready.git(theirs, "push", "-q")
+    assert packs(ready.root / "data")
+
+
 def test_corruption_in_the_store_is_caught_and_mended(ready: Machine, work: Path) -> None:
     content = os.urandom(400_000)
     commit(ready, work, {"a.bin": content, "b.bin": b"b" * 7000})

@@ -34,3 +34,10 @@ def oid_of_file(path: str | bytes | os.PathLike[str]) -> Oid:
 
 EMPTY: Oid = oid_of(b"")
 """The id of the empty content, which is never stored."""
+
+
+def from_hex(text: str) -> Oid:
+    """The id written as 64 lower-case hex digits; ValueError for anything else."""
+    if len(text) != 2 * OID_SIZE or not set(text) <= set("0123456789abcdef"):
+        raise ValueError(f"not an object id (64 lower-case hex digits): {text!r}")
+    return bytes.fromhex(text)

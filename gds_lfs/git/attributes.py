@@ -26,6 +26,7 @@ ATTRIBUTES = (b"filter=datasets", b"diff=datasets", b"merge=datasets", b"-text")
 _BLANK = b" \t\r\n"
 _NEEDS_QUOTES = re.compile(rb'[\x00-\x20\x7f]|^["#]|^\xef\xbb\xbf')
 _SPECIAL = re.compile(rb"[\\*?\[]")
+_QUOTED = re.compile(rb'[ \t]*"(?:[^"\\]|\\.)*"')
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -67,14 +68,33 @@ def remove(text: bytes, patterns: Iterable[bytes]) -> bytes:
     return b"".join(kept)
 
 
+def exchange(text: bytes, old: str, new: str) -> bytes:
+    """`text` with the attributes of one filter made those of another, wherever they stand: also in macros.
+
+    Pattern, other attributes and line ends stay as they are.
+    """
+    wanted = re.compile(rb"(?<=[ \t])(filter|diff|merge)=%s(?=[ \t\r\n]|$)" % re.escape(old.encode()))
+    changed = [_BOM] if text.startswith(_BOM) else []
+    for line in _lines(text):
+        if line.lstrip(_BLANK).startswith(b"#"):
+            changed.append(line)
+            continue
+        quoted = _QUOTED.match(line)
+        start = quoted.end() if quoted else 0
+        changed.append(line[:start] + wanted.sub(rb"\1=" + new.encode(), line[start:]))
+    return b"".join(changed)
+
+
 def ensure_ignored(text: bytes, lines: Iterable[bytes]) -> bytes:
     """The text of a .gitignore with each of `lines`; one that has them all comes back unchanged."""
     present = {line.rstrip(b"\r\n") for line in _lines(text)}
     return _append(text, [line for line in dict.fromkeys(lines) if line not in present])
 
 
-def check(repo: Repo, paths: Iterable[bytes], source: str | None = None) -> dict[bytes, bool]:
-    """For each path, whether git gives it `filter=datasets`.
+def check(
+    repo: Repo, paths: Iterable[bytes], source: str | None = None, *, name: str = "datasets"
+) -> dict[bytes, bool]:
+    """For each path, whether git gives it `filter=datasets`, or another filter by its name.
 
     Attributes are read from the work tree (None), from the index (":") or from a tree-ish. Raises GitError.
     """
@@ -82,23 +102,28 @@ def check(repo: Repo, paths: Iterable[bytes], source: str | None = None) -> dict
     if not questions:
         return {}
     if source is None:
-        return _check(repo, questions, [], None)
+        return _check(repo, questions, name, [], None)
     if source == ":":
-        return _check(repo, questions, ["--cached"], None)
+        return _check(repo, questions, name, ["--cached"], None)
     # check-attr --source needs git 2.40; an index of its own does the same everywhere
-    from gds_lfs.git.index import update_with_git
-
     with tempfile.TemporaryDirectory() as folder:
         index = Path(folder) / "index"
-        files = [entry for entry in repo.tree(source) if entry.path.rpartition(b"/")[2] == b".gitattributes"]
-        update_with_git(repo, [(entry.mode, entry.sha, entry.path) for entry in files], index)
-        return _check(repo, questions, ["--cached"], index)
+        read_attribute_files(repo, source, index)
+        return _check(repo, questions, name, ["--cached"], index)
 
 
-def _check(repo: Repo, questions: bytes, options: list[str], index: Path | None) -> dict[bytes, bool]:
+def read_attribute_files(repo: Repo, source: str, index: Path) -> None:
+    """Put the .gitattributes files of a tree-ish, and nothing else, into another index."""
+    from gds_lfs.git.index import update_with_git
+
+    files = [entry for entry in repo.tree(source) if entry.path.rpartition(b"/")[2] == b".gitattributes"]
+    update_with_git(repo, [(entry.mode, entry.sha, entry.path) for entry in files], index)
+
+
+def _check(repo: Repo, questions: bytes, name: str, options: list[str], index: Path | None) -> dict[bytes, bool]:
     output = repo.run("check-attr", "--stdin", "-z", *options, "filter", input=questions, env=index_variable(index))
     fields = output.split(b"\0")
-    return dict(zip(fields[0:-1:3], [value == b"datasets" for value in fields[2::3]], strict=True))
+    return dict(zip(fields[0:-1:3], [value == name.encode() for value in fields[2::3]], strict=True))
 
 
 def _lines(text: bytes) -> list[bytes]:

@@ -5,12 +5,16 @@ Only this module and the command line read environment variables:
     GIT_DATASETS_SKIP_SMUDGE  true: checkouts leave pointers in the work tree
     GIT_DATASETS_PROGRESS     true or false: show progress, whatever the terminal looks like
     GIT_DATASETS_CACHE        folder for what can be had again, in place of the user's cache folder
+    AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS_IGNORE_CONFIGURED_ENDPOINT_URLS
+                              the S3 server that the user names for all programs, as boto3 reads them
     VIRTUAL_ENV               the active virtual environment, whose Python runs index.py
 
 `.datasetsconfig` has the syntax of git's config files and travels with the repository, so it is anybody's
-text. It holds two keys, neither of which names a program; all others are ignored with a warning:
+text. It holds these keys, none of which names a program or a secret; all others are ignored with a warning:
 
     datasets.remote           URL or folder of the dataset remote
+    datasets.endpoint         the server of an s3:// URL, where it is not AWS (used once the user approves it)
+    datasets.region           its region
     dataset.<file>.sqlfile    database, beside it, of the dataset that this Python file declares
 """
 
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from gds_lfs.git.repo import Repo
 
 DATASETS_CONFIG = ".datasetsconfig"
+_PLACE = ("datasets.remote", "datasets.endpoint", "datasets.region")
 _TRUE = ("true", "yes", "on")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _NOTHING_TO_UNSET = 5
@@ -68,6 +73,9 @@ class Settings:
         self._values = _by_key(values)
         self._repo = repo
         self.skip_smudge = _boolean(variables.get("GIT_DATASETS_SKIP_SMUDGE", ""))
+        ignored = _boolean(variables.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", ""))
+        server = variables.get("AWS_ENDPOINT_URL_S3") or variables.get("AWS_ENDPOINT_URL")
+        self.s3_endpoint = None if ignored else server or None
         environment = variables.get("VIRTUAL_ENV", "")
         self.virtual_env = Path(environment) if environment else None
 
@@ -109,11 +117,15 @@ class Settings:
 
 @dataclass
 class DatasetsConfig:
-    """What .datasetsconfig says: the remote, each dataset's database by its Python file, and what was ignored."""
+    """What .datasetsconfig says: the remote with its server and region, each dataset's database by its Python file,
+    and what was ignored.
+    """
 
     remote: str | None = None
     sql_files: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    endpoint: str | None = None
+    region: str | None = None
 
 
 def read_datasetsconfig(repo: Repo, source: str | None = None) -> DatasetsConfig:
@@ -144,8 +156,8 @@ def parse_datasetsconfig(pairs: Iterable[tuple[str, str | None]]) -> DatasetsCon
         problem = _problem(key, value or "")
         if problem:
             found.warnings.append(f"{DATASETS_CONFIG}: {_printable(key)} is ignored: {problem}")
-        elif key == "datasets.remote":
-            found.remote = value
+        elif key in _PLACE:
+            setattr(found, key.removeprefix("datasets."), value)
         else:
             found.sql_files[_dataset_file(key)] = value or ""
     return found
@@ -247,13 +259,13 @@ def _boolean(value: str) -> bool:
 
 def _problem(key: str, value: str, *, unset: bool = False) -> str | None:
     """Why a key of .datasetsconfig cannot be used; None when it can."""
-    if key != "datasets.remote" and not re.fullmatch(r"dataset\..+\.sqlfile", key, re.DOTALL):
-        return f"only datasets.remote and dataset.<file>.sqlfile are read from {DATASETS_CONFIG}"
+    if key not in _PLACE and not re.fullmatch(r"dataset\..+\.sqlfile", key, re.DOTALL):
+        return f"only {', '.join(_PLACE)} and dataset.<file>.sqlfile are read from {DATASETS_CONFIG}"
     if not value and not unset:
         return "it has no value"
     if _CONTROL.search(value):
         return "its value has control characters"
-    if key != "datasets.remote" and not all(map(_is_inside, filter(None, (_dataset_file(key), value)))):
+    if key not in _PLACE and not all(map(_is_inside, filter(None, (_dataset_file(key), value)))):
         return "it must name files inside the repository"
     return None
 

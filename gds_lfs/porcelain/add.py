@@ -18,6 +18,7 @@ from gds_lfs.git.index import UnsupportedIndexError, unchanged
 from gds_lfs.git.paths import quote
 from gds_lfs.porcelain import sidecars
 from gds_lfs.porcelain.filters import is_malformed, warn_of_malformed
+from gds_lfs.porcelain.install import install_hooks_quietly
 from gds_lfs.porcelain.messages import count, human_bytes
 from gds_lfs.porcelain.pointers import LINK
 from gds_lfs.porcelain.staging import Blob, mode_of, stage
@@ -38,6 +39,8 @@ def add(workspace: Workspace, pathspecs: Sequence[str]) -> None:
     blobs: list[Blob] = []
     size = 0
     if ours:
+        # A clone that held no data yet has no hooks: without them the next push would leave this data behind.
+        install_hooks_quietly(workspace)
         workspace.messages.progress.start("adding", sum(s.st_size for s in ours.values()), len(ours))
         with workspace.store.writer(framed=True) as writer:
             for blob, length in stored(workspace, writer, ours):

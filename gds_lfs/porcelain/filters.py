@@ -9,6 +9,7 @@ Contract: gitattributes(5), "Long Running Filter Process".
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -16,7 +17,7 @@ from gds_lfs.content import pointer as pointers
 from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError
 from gds_lfs.git.filter_process import DELAYED, Delayed, FilterError, Request
 from gds_lfs.git.paths import quote
-from gds_lfs.porcelain import sidecars
+from gds_lfs.porcelain import foreign_agent, sidecars
 from gds_lfs.porcelain.messages import count
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Filter:
         self._treeish: str | None = None
         self._smudged = False
         self._unreachable: str | None = None
+        self._remote: Remote | None = None
         self._asked: set[Oid] = set()
         self._absent: dict[bytes, Oid] = {}
         self._raw: list[bytes] = []
@@ -99,6 +101,8 @@ class Filter:
             return pointer.encode() if pointer.size else b""
         # After one that is absent the others are taken to be so too: what is here comes as well a moment later.
         if request.can_delay and (self._delayed or not self.store.has(pointer.oid)):
+            if not self._delayed:
+                self._prepare_remote()  # while git hands over the others
             self._delayed[request.pathname] = pointer
             return DELAYED
         return self._content(request.pathname, pointer)
@@ -106,7 +110,7 @@ class Filter:
     def available(self) -> list[bytes]:
         """Fetch all that was delayed, in one batch, and name it; nothing the second time."""
         wanted, self._delayed = self._delayed, {}
-        self._fetch({pointer.oid: quote(path) for path, pointer in wanted.items()})
+        self._fetch({pointer: quote(path) for path, pointer in wanted.items()})
         self._available |= wanted
         return list(wanted)
 
@@ -141,7 +145,7 @@ class Filter:
             data = self._checked(pointer)
         except (MissingObjectError, CorruptObjectError):
             # The store has set a corrupt copy aside by now: a second look finds the remote's.
-            self._fetch({pointer.oid: quote(path)})
+            self._fetch({pointer: quote(path)})
             try:
                 data = self._checked(pointer)
             except MissingObjectError:
@@ -164,23 +168,37 @@ class Filter:
             pass
         return self.store.pieces(pointer.oid)
 
-    def _fetch(self, wanted: dict[Oid, str]) -> None:
+    def _fetch(self, absent: dict[Pointer, str]) -> None:
         """Bring what can be had; what cannot stays absent and is told in the summary."""
-        wanted = {oid: path for oid, path in wanted.items() if oid not in self._asked}
+        wanted = {pointer.oid: path for pointer, path in absent.items() if pointer.oid not in self._asked}
         if not wanted or self._unreachable:
             return
         self._asked.update(wanted)
         try:
-            self.workspace.download(self._open_remote(), wanted)
+            program = self.workspace.settings.get(foreign_agent.KEY)
+            if program:
+                sizes = {pointer.oid: pointer.size for pointer in absent}
+                foreign_agent.fetch_through_agent(self.workspace, program, wanted, sizes, None)
+            else:
+                self.workspace.download(self._open_remote(), wanted)
         except GitDatasetsError as error:
             self._unreachable = str(error).rstrip(".")
 
     def _open_remote(self) -> Remote:
-        # A clone's .datasetsconfig may not be on disk yet: the tree being checked out has it.
+        if self._remote is None:
+            self._remote = self.workspace.open_remote(source=self._config_source())
+        return self._remote
+
+    def _prepare_remote(self) -> None:
+        with contextlib.suppress(GitDatasetsError):
+            self._open_remote().prepare()
+
+    def _config_source(self) -> str | None:
+        """A clone's .datasetsconfig may not be on disk yet: the tree being checked out has it."""
         for source in (self._treeish, None, ":"):
             if self.workspace.remote_url(source=source) is not None:
-                return self.workspace.open_remote(source=source)
-        return self.workspace.open_remote()
+                return source
+        return None
 
 
 def clean_one(workspace: Workspace, path: bytes, stdin: BinaryIO, stdout: BinaryIO) -> None:

@@ -66,7 +66,10 @@ def uninstall(messages: Messages, workspace: Workspace | None) -> None:
                 config(scope, "--remove-section", section, check=True)
                 removed.append(f"{section} ({scope[2:]} config)")
     if workspace is not None:
+        from gds_lfs.porcelain.install_lfs import uninstall_agent
+
         removed += [f"hook {name}" for name in hooks.uninstall(workspace.repo).changed]
+        removed += uninstall_agent(workspace)
     messages.note("removed " + ", ".join(removed) if removed else "nothing was installed")
     if removed and workspace is None:
         messages.note("hooks in repositories stay harmless; run it inside one to remove them there too")

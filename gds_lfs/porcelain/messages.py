@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 
 class Messages:
-    """Where a command's words go. `quiet` keeps warnings and errors only."""
+    """Where a command's words go. `quiet` keeps warnings and errors only, `verbose` adds details."""
 
-    def __init__(self, progress: Progress | None = None, *, quiet: bool = False) -> None:
+    def __init__(self, progress: Progress | None = None, *, quiet: bool = False, verbose: bool = False) -> None:
         self.progress: Progress = progress or Silent()
         self.quiet = quiet
+        self.verbose = verbose
 
     def result(self, text: str) -> None:
         """One line of a command's result, on stdout. Names that are no valid text keep their bytes."""
@@ -37,6 +38,11 @@ class Messages:
     def note(self, text: str) -> None:
         """One line for the person at the terminal, on stderr."""
         if not self.quiet:
+            self._say(text)
+
+    def detail(self, text: str) -> None:
+        """One line for someone who asked for more."""
+        if self.verbose:
             self._say(text)
 
     def warn(self, text: str) -> None:

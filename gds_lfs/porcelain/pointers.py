@@ -49,6 +49,11 @@ class History:
         """What the pointers point to, each with one path."""
         return {pointer.oid: self.paths[sha] for sha, pointer in self.pointers.items() if pointer.size}
 
+    @property
+    def sizes(self) -> dict[Oid, int]:
+        """The size of each content."""
+        return {pointer.oid: pointer.size for pointer in self.pointers.values()}
+
 
 def in_history(repo: Repo, include: Sequence[str], exclude: Sequence[str] = ()) -> History:
     """What commits reachable from `include` and not from `exclude` hold."""

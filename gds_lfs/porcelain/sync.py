@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gds_lfs.errors import GitDatasetsError, MissingObjectError
 from gds_lfs.git import attributes
 from gds_lfs.git.paths import quote
-from gds_lfs.porcelain import checkout, pointers
+from gds_lfs.porcelain import checkout, foreign_agent, pointers
 from gds_lfs.porcelain.messages import count, human_bytes
 
 if TYPE_CHECKING:
@@ -26,8 +26,19 @@ if TYPE_CHECKING:
 PUSH_FIELDS = 4
 
 
-def fetch_objects(workspace: Workspace, wanted: Mapping[Oid, str], git_remote: str | None = None) -> DownloadReport:
-    """Bring contents into the store; the paths are for messages. Raises RemoteError; absent ones are in the report."""
+def fetch_objects(
+    workspace: Workspace,
+    wanted: Mapping[Oid, str],
+    git_remote: str | None = None,
+    sizes: Mapping[Oid, int] | None = None,
+) -> DownloadReport:
+    """Bring contents into the store; the paths are for messages. Raises RemoteError; absent ones are in the report.
+
+    `sizes` are told to the user's own transfer agent, if there is one.
+    """
+    program = workspace.settings.get(foreign_agent.KEY)
+    if program:
+        return foreign_agent.fetch_through_agent(workspace, program, wanted, sizes or {}, git_remote)
     return workspace.download(workspace.open_remote(git_remote), wanted)
 
 
@@ -45,15 +56,19 @@ def fetch(
     """
     repo = workspace.repo
     workspace.check_git_remote(git_remote)
+    workspace.prepare_remote(git_remote)
     if everything:
-        wanted = {oid: path for oid, path in pointers.in_history(repo, ["--all"]).contents.items() if path in selection}
+        history = pointers.in_history(repo, ["--all"])
+        sizes = history.sizes
+        wanted = {oid: path for oid, path in history.contents.items() if path in selection}
         paths: Iterable[bytes] = wanted.values()
     else:
         files = [file for rev in revs or _born(repo) for file in pointers.in_entries(repo, repo.tree(rev))]
         paths = [file.path for file in files]
         wanted = {f.pointer.oid: f.path for f in files if f.path in selection and f.pointer.size}
+        sizes = {f.pointer.oid: f.pointer.size for f in files}
     _say_unmatched(workspace, selection, paths)
-    _bring(workspace, {oid: quote(path) for oid, path in wanted.items()}, git_remote)
+    _bring(workspace, {oid: quote(path) for oid, path in wanted.items()}, git_remote, sizes)
 
 
 def pull(workspace: Workspace, selection: Selection, git_remote: str | None = None) -> None:
@@ -65,6 +80,7 @@ def pull(workspace: Workspace, selection: Selection, git_remote: str | None = No
 
     workspace.check_git_remote(git_remote)
     install_hooks_quietly(workspace)
+    workspace.prepare_remote(git_remote)
     files = checkout.unfilled(workspace, selection)
     if selection.include and not files:
         _say_unmatched(workspace, selection, (f.path for f in _index_pointers(workspace)))
@@ -88,8 +104,11 @@ def _bring_and_fill(
     workspace: Workspace, files: Sequence[PointerFile], git_remote: str | None
 ) -> tuple[checkout.Filled, GitDatasetsError | None]:
     problem: GitDatasetsError | None = None
+    sizes = {f.pointer.oid: f.pointer.size for f in files}
     try:
-        _bring(workspace, {f.pointer.oid: quote(f.path) for f in files if f.pointer.size}, git_remote, quiet=True)
+        _bring(
+            workspace, {f.pointer.oid: quote(f.path) for f in files if f.pointer.size}, git_remote, sizes, quiet=True
+        )
     except GitDatasetsError as error:
         problem = error
     missing = workspace.store.missing({f.pointer.oid for f in files})
@@ -101,6 +120,7 @@ def push(
 ) -> None:
     """Send all data that commits (HEAD by default) reach and the remote lacks, whatever was pushed before."""
     workspace.check_git_remote(git_remote)
+    workspace.prepare_remote(git_remote)
     include = ["--all"] if everything else list(revs) or _born(workspace.repo)
     wanted = pointers.in_history(workspace.repo, include).contents if include else {}
     _report_sent(workspace, _send(workspace, wanted, git_remote), always=True)
@@ -116,6 +136,7 @@ def pre_push(workspace: Workspace, git_remote: str, lines: Iterable[str]) -> Non
     tips = [local for _, local, _, _ in updates if local.strip("0")]
     if not tips:
         return
+    workspace.prepare_remote(git_remote)
     known = [remote for _, _, _, remote in updates if remote.strip("0")]
     new_branch = len(known) < len(tips)
     exclude = known + ([f"--remotes={git_remote}"] if new_branch else [])
@@ -147,14 +168,21 @@ def _has_files(repo: Repo, rev: str) -> bool:
     return repo.run("rev-parse", "--quiet", "--verify", rev + "^{tree}", check=False) != b""
 
 
-def _bring(workspace: Workspace, wanted: Mapping[Oid, str], git_remote: str | None, *, quiet: bool = False) -> None:
+def _bring(
+    workspace: Workspace,
+    wanted: Mapping[Oid, str],
+    git_remote: str | None,
+    sizes: Mapping[Oid, int],
+    *,
+    quiet: bool = False,
+) -> None:
     absent = workspace.store.missing(wanted)
     messages = workspace.messages
     if not absent:
         if not quiet:
             messages.note("nothing to fetch" + (f": {count(len(wanted), 'file')} here already" if wanted else ""))
         return
-    report = fetch_objects(workspace, {oid: path for oid, path in wanted.items() if oid in absent}, git_remote)
+    report = fetch_objects(workspace, {oid: path for oid, path in wanted.items() if oid in absent}, git_remote, sizes)
     messages.note(f"fetched {count(len(report.fetched), 'file')}, {human_bytes(report.bytes_received)} received")
     if report.missing:
         messages.warn_paths(
@@ -179,9 +207,15 @@ def _send(workspace: Workspace, wanted: Mapping[Oid, bytes], git_remote: str | N
 
     if not wanted:
         return UploadReport()
-    remote = workspace.open_push_remote(git_remote)
     paths = {oid: quote(path) for oid, path in wanted.items()}
-    return upload(workspace.store, remote, workspace.cache, paths, workspace.messages.progress)
+    program = workspace.settings.get(foreign_agent.KEY)
+    if program:
+        return foreign_agent.push_through_agent(workspace, program, paths, git_remote)
+    remote = workspace.open_push_remote(git_remote)
+    try:
+        return upload(workspace.store, remote, workspace.cache, paths, workspace.messages.progress)
+    finally:
+        workspace.tell_requests()
 
 
 def _report_sent(workspace: Workspace, report: UploadReport, *, always: bool) -> None:

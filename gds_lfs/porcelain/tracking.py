@@ -183,25 +183,69 @@ def new(workspace: Workspace, name: str) -> None:
     track(workspace, [name])
 
 
-def link(workspace: Workspace, url: str, git_remote: str | None, *, local: bool) -> None:
-    """Name the dataset remote: for everyone in .datasetsconfig, or for this clone (of one git remote) alone."""
+def link(
+    workspace: Workspace,
+    url: str,
+    git_remote: str | None,
+    *,
+    local: bool,
+    endpoint: str | None = None,
+    region: str | None = None,
+) -> None:
+    """Name the dataset remote: for everyone in .datasetsconfig, or for this clone (of one git remote) alone.
+
+    The server that the user names here may have requests signed with their credentials from now on.
+
+    Raises ConfigError or RemoteError for what names no place.
+    """
+    from gds_lfs.porcelain.s3_settings import checked_place
+
     open_remote(url, workspace.base)  # says what is wrong with the URL before anything is written
     workspace.check_git_remote(git_remote)
+    endpoint, region = checked_place(url, endpoint, region)
+    where = f"{url} ({endpoint})" if endpoint else url
+    settings = {"url": url, "endpoint": endpoint, "region": region}
     if git_remote or local:
-        key = f"remote.{git_remote}.datasetsurl" if git_remote else "datasets.remote"
-        workspace.repo.run("config", "--local", key, url)
-        workspace.messages.note(f"this clone sends data to {url} (git config {key})")
+        prefix = f"remote.{git_remote}.datasets" if git_remote else "datasets."
+        for name, value in settings.items():
+            _set_local(workspace, prefix + ("remote" if name == "url" and not git_remote else name), value)
+        scope = f"git config {prefix}{'url' if git_remote else 'remote'}"
+        workspace.messages.note(f"this clone sends data to {where} ({scope})")
         return
     file = workspace.repo.work_tree / DATASETS_CONFIG
-    before = file.read_bytes() if file.exists() else None
-    write_datasetsconfig(workspace.repo, "datasets.remote", url)
+    text = file.read_bytes() if file.exists() else None
+    before = workspace.shared_config()
+    changed = (before.remote, before.endpoint, before.region) != (url, endpoint, region)
+    if changed:
+        for name, value in settings.items():
+            write_datasetsconfig(workspace.repo, "datasets.remote" if name == "url" else f"datasets.{name}", value)
     try:
         workspace.repo.run("add", "--", DATASETS_CONFIG)
     except GitError:
-        file.unlink() if before is None else file.write_bytes(before)
+        file.unlink() if text is None else file.write_bytes(text)
         raise
-    workspace.confirm(url)
-    workspace.messages.note(f"data goes to {url}; staged .datasetsconfig, so that clones find it: commit it")
+    if endpoint:
+        _trust(workspace, endpoint)
+    workspace.confirm(url, endpoint)
+    if changed:
+        workspace.messages.note(f"data goes to {where}; staged .datasetsconfig, so that clones find it: commit it")
+    else:
+        workspace.messages.note(f"data goes to {where}, as .datasetsconfig says")
+
+
+def _set_local(workspace: Workspace, key: str, value: str | None) -> None:
+    if value is None:
+        workspace.repo.run("config", "--local", "--unset-all", key, check=False)
+    else:
+        workspace.repo.run("config", "--local", "--replace-all", key, value)
+
+
+def _trust(workspace: Workspace, endpoint: str) -> None:
+    """Approve a server for this user, in all their repositories."""
+    from gds_lfs.porcelain.s3_settings import TRUSTED_ENDPOINT, trusted
+
+    if not trusted(workspace.settings, endpoint):
+        workspace.repo.run("config", "--global", "--add", TRUSTED_ENDPOINT, endpoint)
 
 
 def _track_dataset(workspace: Workspace, index: bytes) -> None:

@@ -2,19 +2,22 @@
 
 Which remote, in order (see `git/config.py`): `remote.<name>.datasetsurl` and `datasets.remote` in the user's own
 config; `datasets.remote` in the tracked `.datasetsconfig`; beside a git remote that is a folder on this machine.
-A URL that only a tracked file names is remembered at its first use. When a later commit names another one, a push
-is refused until `git datasets link` confirms it: nobody's data moves because somebody's commit said so.
+A place that only a tracked file names is remembered at its first use. When a later commit names another one, a push
+is refused until `git datasets link` confirms it: nobody's data moves because somebody's commit said so. Where an S3
+remote's server, region and credentials come from is told in `s3_settings.py`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gds_lfs.errors import ConfigError, RemoteError, StoreWriteError
+from gds_lfs.errors import ConfigError, GitDatasetsError, RemoteError, StoreWriteError
 from gds_lfs.git.config import DatasetsConfig, Settings, cache_dir, read_datasetsconfig, remote_url
 from gds_lfs.git.repo import Repo
+from gds_lfs.porcelain.messages import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from gds_lfs.content.hashing import Oid
     from gds_lfs.porcelain.messages import Messages
     from gds_lfs.remote.base import Remote
+    from gds_lfs.remote.s3_options import S3Options
     from gds_lfs.store.local import LocalStore
     from gds_lfs.transfer.download import DownloadReport
 
@@ -36,6 +40,8 @@ class Workspace:
     def __init__(self, repo: Repo, messages: Messages) -> None:
         self.repo = repo
         self.messages = messages
+        self._remotes: dict[tuple[str, S3Options | None], Remote] = {}
+        self._requests_told: dict[str, int] = {}
         self._told: set[str] = set()
 
     @classmethod
@@ -73,7 +79,10 @@ class Workspace:
         from gds_lfs.transfer.download import download
 
         turn = self.scratch.parent / "fetch.lock"
-        return download(self.store, remote, self.cache, wanted, self.messages.progress, turn=turn)
+        try:
+            return download(self.store, remote, self.cache, wanted, self.messages.progress, turn=turn)
+        finally:
+            self.tell_requests()
 
     def git_remote(self) -> str:
         """The git remote that data belongs to when none is named: the branch's own, the only one, or origin."""
@@ -119,36 +128,69 @@ class Workspace:
         return remote_url(self.settings, self._proposed(source), git_remote or self.git_remote())
 
     def open_remote(self, git_remote: str | None = None, source: str | None = None) -> Remote:
-        """The dataset remote, for reading. Raises RemoteError when there is none."""
-        from gds_lfs.remote.base import open_remote
-
-        name = git_remote or self.git_remote()
-        url = self.remote_url(name, source)
-        if url is None:
-            raise RemoteError(
-                f"no dataset remote is known for {name!r}: name one with `git datasets link URL` (a folder's path)"
-            )
-        if url == self._proposed(source).remote and not self._known_urls():
-            self._remember(url)
-        return open_remote(url, self.base)
+        """The dataset remote, for reading. Raises RemoteError when there is none, or its server is not approved."""
+        return self._open(git_remote or self.git_remote(), self._proposed(source))
 
     def open_push_remote(self, git_remote: str | None = None) -> Remote:
         """The dataset remote, for writing. Raises ConfigError when a tracked file changed it unconfirmed."""
-        url = self.remote_url(git_remote)
-        if url is not None and url == self._proposed(None).remote and self._known_urls() and not self._known(url):
+        name, shared = git_remote or self.git_remote(), self._proposed(None)
+        known = self._known_places()
+        if remote_url(self.settings, shared, name) == shared.remote and known and _place(shared) not in known:
+            from gds_lfs.porcelain.s3_settings import link_command
+
             raise ConfigError(
-                f".datasetsconfig now names {url} as the dataset remote, where it was {self._known_urls()[-1]}.\n"
-                f"If that is right, confirm it with `git datasets link {url}`, then push again"
+                f".datasetsconfig now names {_place(shared)} as the dataset remote, where it was {known[-1]}.\n"
+                f"If that is right, confirm it with "
+                f"`{link_command(shared.remote or '', shared.endpoint, shared.region)}`, then push again"
             )
-        return self.open_remote(git_remote)
+        return self._open(name, shared)
+
+    def _open(self, name: str, shared: DatasetsConfig) -> Remote:
+        from gds_lfs.remote.base import open_remote
+
+        url = remote_url(self.settings, shared, name)
+        if url is None:
+            raise RemoteError(
+                f"no dataset remote is known for {name!r}: name one with `git datasets link URL` "
+                f"(a folder's path, or s3://bucket/prefix)"
+            )
+        options = self._s3_options(name, shared, url)
+        if (url, options) not in self._remotes:
+            self._remotes[url, options] = open_remote(url, self.base, options)
+        if url == shared.remote and not self._known_places():
+            self._remember(_place(shared))
+        return self._remotes[url, options]
+
+    def _s3_options(self, name: str, shared: DatasetsConfig, url: str) -> S3Options | None:
+        from gds_lfs.porcelain.s3_settings import is_s3, s3_options
+
+        return s3_options(self.settings, shared, name, url) if is_s3(url) else None
+
+    def prepare_remote(self, git_remote: str | None = None) -> None:
+        """The dataset remote will most likely be asked soon. What is wrong with it is told when it is."""
+        with contextlib.suppress(GitDatasetsError):
+            self.open_remote(git_remote).prepare()
+
+    def tell_requests(self) -> None:
+        """Say how many requests were sent by now, to someone who wants to know, unless they were told."""
+        for remote in self._remotes.values():
+            kinds = dict(remote.traffic)
+            total = sum(kinds.values())
+            if total > self._requests_told.get(remote.url, 0):
+                self._requests_told[remote.url] = total
+                listed = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
+                self.messages.detail(f"{count(total, 'request')} to {remote.url}: {listed}")
 
     def pushed_before(self, git_remote: str, url: str) -> bool:
         """Whether what this git remote has of history can be taken to have its data at this URL.
 
         That is so where the last push went, or, before the first, where the data of a clone came from.
         """
-        last = self.settings.get(f"remote.{git_remote}.{PUSHED}") or next(iter(self._known_urls()), url)
-        return last == url
+        last = self.settings.get(f"remote.{git_remote}.{PUSHED}")
+        if last is not None:
+            return last == url
+        known = self._known_places()
+        return not known or known[0] in (url, _place(self._proposed(None)))
 
     def remember_push(self, git_remote: str, url: str) -> None:
         """A push to this URL went through. A URL or path that is pushed to has no section of config to note it in."""
@@ -165,17 +207,19 @@ class Workspace:
             return repo.common_dir.parent if repo.common_dir.name == ".git" else repo.common_dir
         return repo.top or repo.git_dir
 
-    def confirm(self, url: str) -> None:
-        """The user named `url` themselves: pushes to it need no further question."""
-        if not self._known(url):
-            self._remember(url)
+    def confirm(self, url: str, endpoint: str | None = None) -> None:
+        """The user named this place themselves: pushes to it need no further question."""
+        self._remember(f"{url} {endpoint}" if endpoint else url)
 
-    def _known_urls(self) -> list[str]:
+    def _known_places(self) -> list[str]:
         return self.settings.get_all(KNOWN_REMOTE)
 
-    def _known(self, url: str) -> bool:
-        return url in self._known_urls()
+    def _remember(self, place: str) -> None:
+        if place not in self._known_places():
+            self.repo.run("config", "--local", "--add", KNOWN_REMOTE, place, check=False)
+            self.__dict__.pop("settings", None)
 
-    def _remember(self, url: str) -> None:
-        self.repo.run("config", "--local", "--add", KNOWN_REMOTE, url, check=False)
-        self.__dict__.pop("settings", None)
+
+def _place(shared: DatasetsConfig) -> str:
+    """What a tracked file names: a URL, and the server's address where it says one."""
+    return f"{shared.remote} {shared.endpoint}" if shared.endpoint else shared.remote or ""

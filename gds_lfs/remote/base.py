@@ -19,10 +19,12 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol
 
-from gds_lfs.errors import RemoteError
+from gds_lfs.errors import RemoteError, TransientRemoteError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+    from gds_lfs.remote.s3_options import S3Options
 
 __all__ = [
     "FORMAT_KEY",
@@ -33,6 +35,7 @@ __all__ = [
     "NoSuchKeyError",
     "Remote",
     "ShortBodyError",
+    "SlowDownError",
     "Source",
     "check_format",
     "index_key",
@@ -68,6 +71,10 @@ class ShortBodyError(RemoteError):
     """The object ends before the bytes asked for do. (A body cut off on its way is a transient error.)"""
 
 
+class SlowDownError(TransientRemoteError):
+    """The server is well, but wants fewer requests for a while."""
+
+
 class Entry(NamedTuple):
     """One object in a listing."""
 
@@ -87,6 +94,13 @@ class Remote(Protocol):
     @property
     def parallel(self) -> int:
         """How many requests are worth having under way at once."""
+
+    @property
+    def traffic(self) -> Mapping[str, int]:
+        """How many requests of each kind were sent so far; none where a place takes no requests."""
+
+    def prepare(self) -> None:
+        """Requests will follow: begin what takes time before the first one, without waiting for it. Never fails."""
 
     def create(self) -> None:
         """Make the place ready for a first `put`, if it is not yet. Costs nothing where it is."""
@@ -175,25 +189,30 @@ def _decode_format(text: bytes) -> int | None:
     return version if isinstance(version, int) and not isinstance(version, bool) and version >= 1 else None
 
 
-def open_remote(url: str, base: Path) -> Remote:
+def open_remote(url: str, base: Path, s3: S3Options | None = None) -> Remote:
     """The remote that a URL names. Nothing is read or written yet.
 
-    Folders may be given as a path (absolute, starting with `~`, or relative to `base`) or as a `file://` URL.
+    Folders may be given as a path (absolute, starting with `~`, or relative to `base`) or as a `file://` URL;
+    `s3` is how to reach an `s3://bucket/prefix`.
 
     Raises RemoteError for a URL that names nothing this version can use.
     """
     from gds_lfs.remote.directory import DirectoryRemote  # it imports this module
 
     if not url.strip() or "\0" in url:
-        raise RemoteError("The dataset remote's URL is empty: set datasets.remote to a folder.")
+        raise RemoteError("The dataset remote's URL is empty: set datasets.remote to a folder or an s3:// URL.")
     scheme = _SCHEME.match(url)
     if scheme is None:
         return DirectoryRemote(_folder(url, base))
     if scheme[1].lower() == "file":
         return DirectoryRemote(_folder(_file_url_path(url), base))
     if scheme[1].lower() == "s3":
-        raise RemoteError(f"{url}: this version cannot use S3 yet; set datasets.remote to a folder.")
-    raise RemoteError(f"{url}: {scheme[1]}:// is no dataset remote; set datasets.remote to a folder.")
+        from gds_lfs.remote.s3 import S3Remote
+        from gds_lfs.remote.s3_options import S3Options, parse_url
+
+        return S3Remote(parse_url(url), s3 or S3Options())
+    shown = re.sub(r"//[^/@]*@", "//", url)  # a password may stand there
+    raise RemoteError(f"{shown}: {scheme[1]}:// is no dataset remote; set datasets.remote to a folder or an s3:// URL.")
 
 
 def _folder(path: str, base: Path) -> Path:

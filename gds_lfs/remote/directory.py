@@ -11,13 +11,14 @@ import contextlib
 import errno
 import os
 import time
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gds_lfs.errors import RemoteError
 from gds_lfs.remote.base import AbsentRemoteError, Entry, NoSuchKeyError, ShortBodyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from gds_lfs.remote.base import Source
@@ -37,6 +38,7 @@ class DirectoryRemote:
     """Objects as files below a folder."""
 
     parallel = 4
+    traffic: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -45,6 +47,9 @@ class DirectoryRemote:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
+
+    def prepare(self) -> None:
+        """A folder needs none."""
 
     def create(self) -> None:
         """Make the folder, but not its parents."""

@@ -76,8 +76,11 @@ def download(
     *,
     turn: Path | None = None,
     retry: Retry = DEFAULT_RETRY,
+    index: RemoteIndex | None = None,
 ) -> DownloadReport:
     """Fetch those of the files that are not in the local store; they are sealed there afterwards.
+
+    An `index` that was refreshed before saves asking for it again.
 
     Downloads that are given the same file as `turn` wait for each other, so that no two processes fetch the same
     into one store. It saves work, no more: where there are no locks, or the other takes too long, both go on.
@@ -92,10 +95,11 @@ def download(
     with _turn(turn):
         store.recover()
         absent = store.missing(absent)  # another download may have fetched it, or died
-        index = RemoteIndex(remote, cache_dir, retry)
-        fetch = _Fetch(store, remote, index, retry)
+        known = index or RemoteIndex(remote, cache_dir, retry)
+        fetch = _Fetch(store, remote, known, retry)
         if absent:
-            index.refresh()
+            if index is None:
+                known.refresh()
             with store.writer(framed=False) as writer:
                 try:
                     fetch.run(writer, sorted(absent, key=lambda oid: wanted[oid]), progress or Silent())

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from gds_lfs.store.local import LocalStore
     from gds_lfs.store.pack import Header, Record
 
-__all__ = ["PackFile", "cut_chunks", "cut_manifests", "fill_packs"]
+__all__ = ["Frame", "PackFile", "cut_chunks", "cut_manifests", "fill_packs"]
 
 #: A record with fewer raw bytes than this is gathered with others instead of going as it is.
 SMALL_RECORD = 256 * 1024
@@ -104,7 +104,7 @@ class PackFile:
         )
 
 
-class _Frame:
+class Frame:
     """Members on their way into one new record."""
 
     def __init__(self, kind: int) -> None:
@@ -136,7 +136,7 @@ def cut_chunks(store: LocalStore, places: Mapping[Oid, LocalPlace], is_base: Cal
     needed = set(places)
     sent: set[Oid] = set()
     plain: set[Oid] = set()
-    frame = _Frame(CHUNKS)
+    frame = Frame(CHUNKS)
     for found in _read_all(store, places):
         if isinstance(found, _Damaged):
             store.set_aside(found.place)
@@ -212,7 +212,7 @@ def _goes_as_it_is(header: Header, plain: set[Oid], is_base: Callable[[Oid], boo
 
 def cut_manifests(manifests: Iterable[Manifest]) -> Iterator[Record]:
     """Records that hold these manifests, in that order."""
-    frame = _Frame(MANIFESTS)
+    frame = Frame(MANIFESTS)
     for manifest in manifests:
         yield from frame.add([(manifest.oid, manifest.encode())])
     yield from frame.flush()

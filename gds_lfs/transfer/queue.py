@@ -2,7 +2,8 @@
 
 `run` takes its jobs from an iterator one by one, when there is room for another, so that a job that holds a
 file or much memory exists only while it is needed. Whatever fails for a moment (TransientRemoteError) is
-tried again after a growing, random delay, with fewer requests under way until things go well again. The first
+tried again after a growing, random delay, with fewer requests under way until things go well again. A server
+that asks for fewer requests (SlowDownError) is well, so it is given more attempts, and more patience. The first
 error that stays ends the run, unless the caller can live with it: no new job starts, those under way finish
 and are reported, then the error is raised.
 """
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, final
 
 from gds_lfs.errors import TransientRemoteError
+from gds_lfs.remote.base import SlowDownError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -86,13 +88,21 @@ class Retry:
     attempts: int = 6
     base: float = 0.25
     longest: float = 20.0
+    #: The same where the server asks for fewer requests: by then they come one at a time, which is slow enough.
+    slow_down_attempts: int = 100
+    slow_down_longest: float = 1.0
     random: Callable[[], float] = random.random
     #: Waits for so many seconds; None waits in a way that the end of a run cuts short.
     sleep: Callable[[float], object] | None = None
 
-    def delay(self, failures: int) -> float:
+    def delay(self, failures: int, *, slow_down: bool = False) -> float:
         """Seconds to wait after that many failures in a row: at least half of the growing delay."""
-        return min(self.longest, self.base * 2.0 ** (failures - 1)) * (0.5 + self.random() / 2)
+        longest = self.slow_down_longest if slow_down else self.longest
+        return min(longest, self.base * 2.0 ** min(failures - 1, 30)) * (0.5 + self.random() / 2)
+
+    def gives_up(self, failures: int, *, slow_down: bool = False) -> bool:
+        """Whether that many failures in a row are enough."""
+        return failures >= (self.slow_down_attempts if slow_down else self.attempts)
 
 
 DEFAULT_RETRY = Retry()
@@ -111,7 +121,8 @@ class _Run(Generic[J, R]):
         self.workers = workers
         self.retry = retry
         self.room = workers
-        self.lock = threading.Lock()
+        self.active = 0
+        self.changed = threading.Condition()
         self.ending = threading.Event()
 
     def perform(self, job: J) -> R:
@@ -119,21 +130,36 @@ class _Run(Generic[J, R]):
         sleep = self.retry.sleep or self.ending.wait
         failures = 0
         while True:
+            self._enter()
             try:
                 result = self.worker(job)
-            except TransientRemoteError:
+            except TransientRemoteError as error:
                 failures += 1
-                with self.lock:
-                    self.room = max(1, self.room // 2)
-                if failures >= self.retry.attempts:
+                self._leave(lambda room: max(1, room // 2))
+                slow_down = isinstance(error, SlowDownError)
+                if self.retry.gives_up(failures, slow_down=slow_down):
                     raise
-                sleep(self.retry.delay(failures))
+                sleep(self.retry.delay(failures, slow_down=slow_down))
                 if self.ending.is_set():
                     raise
+            except BaseException:
+                self._leave(lambda room: room)
+                raise
             else:
-                with self.lock:
-                    self.room = min(self.workers, self.room + 1)
+                self._leave(lambda room: min(self.workers, room + 1))
                 return result
+
+    def _enter(self) -> None:
+        """Wait until there is room for one more request: those that are tried again count like new ones."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.active < self.room)
+            self.active += 1
+
+    def _leave(self, adapted: Callable[[int], int]) -> None:
+        with self.changed:
+            self.active -= 1
+            self.room = adapted(self.room)
+            self.changed.notify_all()
 
 
 def run(

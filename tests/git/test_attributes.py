@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gds_lfs.errors import ConfigError
-from gds_lfs.git.attributes import ensure, ensure_ignored, literal, patterns, remove
+from gds_lfs.git.attributes import ensure, ensure_ignored, exchange, literal, patterns, remove
 
 OURS = b" filter=datasets diff=datasets merge=datasets -text\n"
 FOREIGN = b"# a comment\n\n*.txt text eol=lf\n*.bin -diff\n[attr]ds filter=datasets -text\n*.x ds"
@@ -95,3 +95,22 @@ def test_ignore_lines():
     assert ensure_ignored(b"", [b"*-wal", b"*-shm"]) == b"*-wal\n*-shm\n"
     assert ensure_ignored(b"*-wal\r\nx", [b"*-wal", b"*-shm"]) == b"*-wal\r\nx\r\n*-shm\r\n"
     assert ensure_ignored(b"*-wal\n", [b"*-wal"]) == b"*-wal\n"
+
+
+def test_exchange_touches_the_filter_alone() -> None:
+    text = (
+        b"# filter=lfs in a comment\r\n"
+        b"*.bin filter=lfs diff=lfs merge=lfs -text lockable\r\n"
+        b"[attr]big filter=lfs diff=lfs merge=lfs -text\n"
+        b'"a filter=lfs b" filter=lfsx diff=foo\n'
+        b"*.x\tfilter=lfs"
+    )
+    changed = exchange(text, "lfs", "datasets")
+    assert changed == (
+        b"# filter=lfs in a comment\r\n"
+        b"*.bin filter=datasets diff=datasets merge=datasets -text lockable\r\n"
+        b"[attr]big filter=datasets diff=datasets merge=datasets -text\n"
+        b'"a filter=lfs b" filter=lfsx diff=foo\n'
+        b"*.x\tfilter=datasets"
+    )
+    assert exchange(changed, "datasets", "lfs") == text

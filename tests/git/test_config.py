@@ -66,13 +66,28 @@ def test_allowed_keys():
     assert found == DatasetsConfig("s3://b/p", {"index.py": "d.sqlite", "a/b.c": "x y.db"})
 
 
+def test_a_server_and_a_region_may_be_proposed():
+    found = parse_datasetsconfig([("datasets.endpoint", "https://s3.example.org"), ("datasets.region", "garage")])
+    assert (found.endpoint, found.region) == ("https://s3.example.org", "garage")
+
+
+def test_the_users_own_server():
+    assert settings().s3_endpoint is None
+    assert settings(AWS_ENDPOINT_URL="http://a").s3_endpoint == "http://a"
+    assert settings(AWS_ENDPOINT_URL="http://a", AWS_ENDPOINT_URL_S3="http://b").s3_endpoint == "http://b"
+    assert settings(AWS_ENDPOINT_URL="http://a", AWS_IGNORE_CONFIGURED_ENDPOINT_URLS="true").s3_endpoint is None
+
+
 @pytest.mark.parametrize(
     ("key", "value", "reason"),
     [
-        ("datasets.python", "x", "only datasets.remote and dataset.<file>.sqlfile"),
+        ("datasets.python", "x", "only datasets.remote, datasets.endpoint, datasets.region and dataset.<file>.sqlfile"),
         ("filter.datasets.process", "x", "only datasets.remote"),
         ("dataset.a.run", "x", "only datasets.remote"),
         ("dataset.sqlfile", "x", "only datasets.remote"),
+        ("datasets.profile", "x", "only datasets.remote"),
+        ("datasets.kmskey", "x", "only datasets.remote"),
+        ("datasets.endpoint", "", "no value"),
         ("datasets.remote", "a\nb", "control characters"),
         ("datasets.remote", "a\x1b[2Jb", "control characters"),
         ("datasets.remote", "", "no value"),

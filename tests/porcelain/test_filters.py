@@ -32,7 +32,7 @@ class Workspace:
         self.data = root / "data"
         self.messages = Messages()
         self.repo = SimpleNamespace(top=None)
-        self.settings = SimpleNamespace(skip_smudge=skip_smudge)
+        self.settings = SimpleNamespace(skip_smudge=skip_smudge, get=lambda key: None)
         self.remotes_opened = 0
 
     def remote_url(self, source: str | None = None) -> str:

@@ -14,6 +14,7 @@ from gds_lfs.remote.base import (
     parse_index_key,
     parse_pack_key,
 )
+from gds_lfs.remote.s3_options import S3Options, check_region, parse_endpoint
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,7 +107,11 @@ def test_a_drive_letter_is_no_scheme(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("s3://bucket/prefix", "s3://bucket/prefix.*S3"),
+        ("s3://", "no bucket's name"),
+        ("s3://a/x", "no bucket's name"),
+        ("s3://arn:aws:s3:us-east-1:1:accesspoint/x", "a bucket and a prefix alone"),
+        ("s3://bucket/a\nb", "control characters"),
+        ("s3://bucket/a/../b", "between its slashes"),
         ("https://example.org/x", "https://"),
         ("file://server/share", "another machine"),
         ("file:///a?b", "%3F"),
@@ -119,3 +124,46 @@ def test_a_drive_letter_is_no_scheme(tmp_path: Path) -> None:
 def test_urls_that_name_no_remote(tmp_path: Path, url: str, words: str) -> None:
     with pytest.raises(RemoteError, match=words):
         open_remote(url, tmp_path)
+
+
+@pytest.mark.parametrize("url", ["s3://key:hunter2@bucket/x", "https://me:hunter2@example.org/x"])
+def test_a_password_in_a_url_is_not_repeated(tmp_path: Path, url: str) -> None:
+    with pytest.raises(RemoteError) as raised:
+        open_remote(url, tmp_path)
+    assert "hunter2" not in str(raised.value)
+
+
+def test_buckets(tmp_path: Path) -> None:
+    assert open_remote("s3://bucket", tmp_path).url == "s3://bucket"
+    assert open_remote("S3://bucket/", tmp_path).url == "s3://bucket"
+    assert open_remote("s3://bucket//a/b//", tmp_path).url == "s3://bucket/a/b"
+    other = open_remote("s3://bucket/a", tmp_path, S3Options(endpoint="http://127.0.0.1:9"))
+    assert other.url == "s3://bucket/a (http://127.0.0.1:9)"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "same"),
+    [
+        ("https://S3.Example.org/", "https://s3.example.org"),
+        ("HTTP://127.0.0.1:80", "http://127.0.0.1"),
+        ("https://h:443/path/", "https://h/path"),
+        ("http://[::1]:9000", "http://[::1]:9000"),
+    ],
+)
+def test_a_server_has_one_spelling(endpoint: str, same: str) -> None:
+    assert parse_endpoint(endpoint) == same
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["s3.example.org", "ftp://h", "http://u:hunter2@h", "http://h/?x", "http://h\n", ""]
+)
+def test_what_is_no_server(endpoint: str) -> None:
+    with pytest.raises(RemoteError, match="has the form") as raised:
+        parse_endpoint(endpoint)
+    assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize("region", ["", "a.b", "evil.example/x", "x" * 64, "a\n"])
+def test_what_is_no_region(region: str) -> None:
+    with pytest.raises(RemoteError, match="no region"):
+        check_region(region)

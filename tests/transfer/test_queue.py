@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gds_lfs.errors import RemoteError, TransientRemoteError
+from gds_lfs.remote.base import SlowDownError
 from gds_lfs.transfer.queue import Meter, Retry, retrying, run
 
 if TYPE_CHECKING:
@@ -230,3 +231,34 @@ def test_the_meter_completes_and_ends_after_an_error(watcher: Any) -> None:
     with pytest.raises(ValueError, match="x"), Meter(watcher, "Sending", 100, 3):
         raise ValueError("x")
     assert watcher.ended == 1
+
+
+def test_a_server_that_asks_for_fewer_requests_gets_fewer_and_patience() -> None:
+    """Thirty refusals in a row: what is tried again runs alone, then the others come back."""
+    lock = threading.Lock()
+    refusals, active, most_late, most_after = 30, 0, 0, 0
+
+    def worker(job: int) -> None:
+        nonlocal refusals, active, most_late, most_after
+        with lock:
+            active += 1
+            refused = refusals > 0
+            refusals -= 1
+            if -1 <= refusals < 15:
+                most_late = max(most_late, active)
+            elif refusals < -20:
+                most_after = max(most_after, active)
+        time.sleep(0.002)
+        with lock:
+            active -= 1
+        if refused:
+            raise SlowDownError("slow down")
+
+    done: list[int] = []
+    slept: list[float] = []
+    retry = Retry(attempts=3, random=lambda: 1.0, sleep=slept.append)
+    run(range(100), worker, workers=8, on_done=lambda job, _: done.append(job), retry=retry)
+    assert sorted(done) == list(range(100))
+    assert most_late == 1
+    assert most_after > 4
+    assert min(slept) < max(slept) <= 1.0

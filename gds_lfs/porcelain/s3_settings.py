@@ -1,0 +1,106 @@
+"""How a repository's `s3://` remote is reached: what the user set, what a tracked file proposes, and whom to trust.
+
+Each setting is `remote.<name>.datasets<key>` (for one git remote) or `datasets.<key>` in git's config:
+
+    endpoint      the server's address, where it is not AWS
+    region        of the bucket
+    profile       of AWS's own config files, to take credentials from
+    pathstyle     true or false: whether the bucket stands in the URL's path or in the host's name
+    storageclass  of new objects, such as STANDARD_IA
+    encryption    of new objects: AES256 or aws:kms
+    kmskey        the id of the key for aws:kms
+    timeout       seconds to wait for a silent server
+
+The tracked `.datasetsconfig` may name an endpoint and a region for the remote that it names. A request carries a
+signature made with the user's credentials, so a server that only a tracked file names gets none: not before
+`git datasets link` has approved it for this user (`datasets.trustedendpoint` in the user's own config).
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from gds_lfs.errors import ConfigError, RemoteError
+from gds_lfs.remote.s3_options import S3Options, check_region, parse_endpoint, parse_url
+
+if TYPE_CHECKING:
+    from gds_lfs.git.config import DatasetsConfig, Settings
+
+TRUSTED_ENDPOINT = "datasets.trustedendpoint"
+
+
+def is_s3(url: str) -> bool:
+    return url.lower().startswith("s3://")
+
+
+def s3_options(settings: Settings, shared: DatasetsConfig, git_remote: str, url: str) -> S3Options:
+    """The options for an `s3://` URL in effect. Raises RemoteError for a server that nobody has approved."""
+
+    def own(key: str) -> str | None:
+        return settings.get(f"remote.{git_remote}.datasets{key}") or settings.get(f"datasets.{key}") or None
+
+    proposed = shared if url == shared.remote else None  # what it says is about its own URL alone
+    endpoint = own("endpoint") or settings.s3_endpoint
+    if endpoint is None and proposed is not None and proposed.endpoint:
+        endpoint = _approved(settings, proposed)
+    region = own("region") or (proposed.region if proposed else None)
+    path_style = own("pathstyle")
+    return S3Options(
+        endpoint=parse_endpoint(endpoint) if endpoint else None,
+        region=check_region(region) if region else None,
+        profile=own("profile"),
+        path_style=_boolean(path_style) if path_style else None,
+        storage_class=own("storageclass"),
+        encryption=own("encryption"),
+        kms_key=own("kmskey"),
+        timeout=_seconds(own("timeout")),
+    )
+
+
+def trusted(settings: Settings, endpoint: str) -> bool:
+    """Whether the user has approved this server."""
+    return endpoint in settings.get_all(TRUSTED_ENDPOINT)
+
+
+def link_command(url: str, endpoint: str | None, region: str | None) -> str:
+    """The command that confirms such a place, safe to paste whatever a tracked file says."""
+    options = [*(["--endpoint", endpoint] if endpoint else []), *(["--region", region] if region else [])]
+    return shlex.join(["git", "datasets", "link", url, *options])
+
+
+def checked_place(url: str, endpoint: str | None, region: str | None) -> tuple[str | None, str | None]:
+    """Endpoint and region as they are kept. Raises ConfigError or RemoteError where they, or the URL, are none."""
+    if is_s3(url):
+        parse_url(url)
+        return (parse_endpoint(endpoint) if endpoint else None), (check_region(region) if region else None)
+    if endpoint or region:
+        raise ConfigError(f"--endpoint and --region are for s3:// URLs; {url} is none")
+    return None, None
+
+
+def _approved(settings: Settings, proposed: DatasetsConfig) -> str:
+    assert proposed.endpoint is not None
+    endpoint = parse_endpoint(proposed.endpoint)
+    if not trusted(settings, endpoint):
+        raise RemoteError(
+            f".datasetsconfig names the server {endpoint}, which would get requests signed with your credentials; "
+            f"if you trust it: `{link_command(proposed.remote or '', endpoint, proposed.region)}`"
+        )
+    return endpoint
+
+
+def _boolean(value: str) -> bool:
+    return value.strip().lower() in ("true", "yes", "on", "1")
+
+
+def _seconds(value: str | None) -> float:
+    if value is None:
+        return S3Options.timeout
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e6:
+        raise ConfigError(f"datasets.timeout is {value}, which is no number of seconds")
+    return seconds

@@ -1,0 +1,319 @@
+"""A custom transfer agent for git-lfs, apart from what carries its messages and what moves its data.
+
+git-lfs starts one agent process or, with `concurrent`, several; each carries one conversation in which git-lfs asks for
+one object and waits for its `complete` (messages: lfs_messages.py). Here all conversations of one git-lfs meet in one
+`Agent` (rendezvous.py brings them together), which answers so that objects travel in packs all the same:
+
+Uploads. After `terminate` git-lfs listens no more and looks at no exit code; it then lets git move the refs. So an
+object is vouched for by a `complete` alone. The first object of a batch is *held*: its `complete` waits until all that
+was gathered with it is on the remote. As long as one is held, others are answered as soon as their content is
+gathered: should sending fail, the held one fails, and with it the push. A conversation that is alone has nobody to
+hold for it, so each of its objects is sent before it is answered.
+
+A batch ends when git-lfs has asked for as many objects as it hands out at a time, when enough bytes are gathered,
+or when nothing more comes for a moment.
+
+Downloads. What is asked for at about the same time is fetched together, with whatever shares its frames; what came
+that way is answered at once later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+from typing import TYPE_CHECKING, Protocol
+
+from gds_lfs.content.hashing import from_hex
+from gds_lfs.errors import GitDatasetsError
+from gds_lfs.transfer.lfs_messages import (
+    Complete,
+    Download,
+    Fault,
+    Init,
+    MalformedMessage,
+    Progress,
+    Ready,
+    Terminate,
+    Upload,
+    decode_request,
+    encode,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from gds_lfs.content.hashing import Oid
+
+__all__ = ["Agent", "Conversation", "Downloads", "Engine", "Uploads"]
+
+#: git-lfs hands out so many objects at a time (lfs.transfer.batchsize) and waits for all before the next.
+BATCH = 100
+#: Bytes that are gathered before they are sent, whatever else may come.
+ENOUGH = 64 << 20
+#: The code of an error that has no exit code of ours.
+UNEXPECTED = 1
+
+
+class Uploads(Protocol):
+    """Where contents are gathered and sent together."""
+
+    @property
+    def size(self) -> int:
+        """Bytes gathered and not yet on the remote."""
+
+    def add(self, oid: Oid, size: int, path: str, advance: Callable[[int], None]) -> bool:
+        """Gather a file's content; False if the remote has it already. `advance` hears how many bytes are read.
+
+        Raises GitDatasetsError, OSError.
+        """
+
+    def flush(self) -> None:
+        """Put all that is gathered on the remote. Raises GitDatasetsError; what was gathered is then given up."""
+
+
+class Downloads(Protocol):
+    """Where contents come from."""
+
+    def at_hand(self, oid: Oid) -> bool:
+        """Whether the content can be had without asking the remote."""
+
+    def fetch(self, wanted: Sequence[Oid]) -> Mapping[Oid, Path | GitDatasetsError]:
+        """Each content in a file of its own, for the caller to take away, or why it cannot be had."""
+
+
+class Engine(Protocol):
+    """What moves data. Both may raise GitDatasetsError, now or at their first use."""
+
+    def uploads(self, remote: str) -> Uploads:
+        """For what belongs to a git remote (a name or a URL)."""
+
+    def downloads(self, remote: str) -> Downloads:
+        """From there."""
+
+    def report(self, error: BaseException) -> str:
+        """Write down an error that nobody foresaw; what to tell the user of it."""
+
+
+class State(enum.Enum):
+    """Where a conversation stands."""
+
+    NEW = "before init"
+    READY = "between requests"
+    BUSY = "a request is not answered yet"
+    OVER = "terminated"
+
+
+class Conversation:
+    """One conversation: which message may come next, and the messages that answer it."""
+
+    def __init__(self, send: Callable[[bytes], None]) -> None:
+        self._send = send
+        self.state = State.NEW
+        self.remote = ""
+        self.operation = ""
+        self.concurrent = False
+        self._oid = ""
+        self._size = 0
+        self._so_far = 0
+
+    def receive(self, line: bytes) -> Init | Upload | Download | Terminate:
+        """Take in a line. Raises MalformedMessage for what is no message, or must not come now."""
+        message = decode_request(line)
+        if isinstance(message, Terminate):
+            self.state = State.OVER
+        elif isinstance(message, Init):
+            self._expect(State.NEW, "init", "")
+            self.operation, self.remote, self.concurrent = message.operation, message.remote, message.concurrent
+        else:
+            self._expect(State.READY, type(message).__name__.lower(), message.oid)
+            self.state = State.BUSY
+            self._oid, self._size, self._so_far = message.oid, message.size, 0
+        return message
+
+    def ready(self) -> None:
+        """Answer init."""
+        self.state = State.READY
+        self._send(encode(Ready()))
+
+    def refuse(self, fault: Fault) -> None:
+        """Answer init with an error."""
+        self._send(encode(Ready(fault)))
+
+    def advance(self, so_far: int) -> None:
+        """So many bytes of the object in question have moved."""
+        progress = self._progress(so_far)
+        if progress:
+            self._send(progress)
+
+    def complete(self, path: str | None = None) -> None:
+        """The object is done."""
+        self.state = State.READY
+        self._send(self._progress(self._size) + encode(Complete(self._oid, path)))
+
+    def fail(self, fault: Fault, oid: str | None = None) -> None:
+        """The object cannot be done."""
+        if self.state is State.BUSY:
+            self.state = State.READY
+        self._send(encode(Complete(self._oid if oid is None else oid, error=fault)))
+
+    def _progress(self, so_far: int) -> bytes:
+        step = so_far - self._so_far
+        self._so_far = so_far
+        return encode(Progress(self._oid, so_far, step)) if step > 0 else b""
+
+    def _expect(self, state: State, event: str, oid: str) -> None:
+        if self.state is not state:
+            raise MalformedMessage(f"{event} is out of place: {self.state.value}", oid)
+
+
+class Agent:
+    """All conversations of one git-lfs process, and the answers they get."""
+
+    def __init__(self, engine: Engine, batch: int = BATCH) -> None:
+        self._engine = engine
+        self._batch = max(batch, 1)
+        self._conversations: set[Conversation] = set()
+        self._uploads: Uploads | None = None
+        self._downloads: Downloads | None = None
+        self._remote: str | None = None
+        self._held: Conversation | None = None
+        self._asked = 0
+        self._wanted: list[tuple[Conversation, Oid]] = []
+
+    def join(self, send: Callable[[bytes], None]) -> Conversation:
+        """A conversation more; `send` carries its answers."""
+        conversation = Conversation(send)
+        self._conversations.add(conversation)
+        return conversation
+
+    def leave(self, conversation: Conversation) -> None:
+        """A conversation has ended: `terminate`, or its stream is closed."""
+        self._conversations.discard(conversation)
+        self._wanted = [(who, oid) for who, oid in self._wanted if who is not conversation]
+        if self._held is conversation:
+            self._held = None  # whoever asked knows that it was not answered
+
+    @property
+    def waits(self) -> bool:
+        """Whether answers are outstanding that `pause` will give."""
+        return self._held is not None or bool(self._wanted)
+
+    def pause(self) -> None:
+        """Nothing more has come for a moment."""
+        self._send_held()
+        self._fetch_wanted()
+
+    def receive(self, conversation: Conversation, line: bytes) -> None:
+        """One line of a conversation; every request is answered, now or by a later `receive` or `pause`."""
+        try:
+            message = conversation.receive(line)
+        except MalformedMessage as error:
+            fault = Fault(UNEXPECTED, str(error))
+            if conversation.state is State.NEW:
+                conversation.refuse(fault)
+            else:
+                conversation.fail(fault, error.oid)
+            return
+        if isinstance(message, Init):
+            self._begin(conversation, message)
+        elif isinstance(message, Terminate):
+            self.leave(conversation)
+        else:
+            try:
+                oid = from_hex(message.oid)
+            except ValueError as error:
+                conversation.fail(Fault(UNEXPECTED, f"{message.oid!r} is no object id: {error}"))
+                return
+            if isinstance(message, Upload):
+                self._upload(conversation, oid, message)
+            else:
+                self._download(conversation, oid)
+
+    def _begin(self, conversation: Conversation, message: Init) -> None:
+        if message.operation not in ("upload", "download"):
+            conversation.refuse(Fault(UNEXPECTED, f"there is no operation {message.operation!r}"))
+            return
+        if self._remote not in (None, message.remote):
+            conversation.refuse(Fault(UNEXPECTED, f"this agent serves {self._remote!r}, not {message.remote!r}"))
+            return
+        self._remote = message.remote
+        conversation.ready()
+        with contextlib.suppress(Exception):  # what is wrong is told to the first request
+            self._open(conversation)  # while git-lfs starts its other agents
+
+    def _open(self, conversation: Conversation) -> None:
+        if conversation.operation == "upload":
+            self._uploads = self._uploads or self._engine.uploads(conversation.remote)
+        else:
+            self._downloads = self._downloads or self._engine.downloads(conversation.remote)
+
+    def _upload(self, conversation: Conversation, oid: Oid, message: Upload) -> None:
+        try:
+            if self._uploads is None:
+                self._uploads = self._engine.uploads(conversation.remote)
+            fresh = self._uploads.add(oid, message.size, message.path, conversation.advance)
+        except Exception as error:
+            conversation.fail(self._fault(error))
+        else:
+            if fresh and self._held is None:
+                self._held = conversation
+                conversation.advance(message.size)  # git-lfs lets its other workers go at the first sign of life
+            else:
+                conversation.complete()
+        self._asked += 1
+        alone = len(self._conversations) == 1
+        if alone or self._asked % self._batch == 0 or (self._uploads and self._uploads.size >= ENOUGH):
+            self._send_held()
+
+    def _send_held(self) -> None:
+        """Put what is gathered on the remote, then answer the one that vouches for it."""
+        held, self._held = self._held, None
+        if held is None:
+            return
+        assert self._uploads is not None
+        try:
+            self._uploads.flush()
+        except Exception as error:
+            held.fail(self._fault(error))
+        else:
+            held.complete()
+
+    def _download(self, conversation: Conversation, oid: Oid) -> None:
+        self._wanted.append((conversation, oid))
+        try:
+            if self._downloads is None:
+                self._downloads = self._engine.downloads(conversation.remote)
+            at_hand = self._downloads.at_hand(oid)
+        except Exception as error:
+            self._wanted.pop()
+            conversation.fail(self._fault(error))
+            return
+        if at_hand or len(self._wanted) == len(self._conversations):
+            self._fetch_wanted()
+
+    def _fetch_wanted(self) -> None:
+        wanted, self._wanted = self._wanted, []
+        if not wanted:
+            return
+        assert self._downloads is not None
+        try:
+            found = self._downloads.fetch([oid for _, oid in wanted])
+        except Exception as error:
+            fault = self._fault(error)
+            for conversation, _ in wanted:
+                conversation.fail(fault)
+            return
+        for conversation, oid in wanted:
+            outcome = found[oid]
+            if isinstance(outcome, GitDatasetsError):
+                conversation.fail(self._fault(outcome))
+            else:
+                conversation.complete(str(outcome))
+
+    def _fault(self, error: Exception) -> Fault:
+        if isinstance(error, GitDatasetsError):
+            return Fault(error.exit_code, str(error))
+        if isinstance(error, OSError) and error.filename:
+            return Fault(UNEXPECTED, f"{error.filename}: {error.strerror}")
+        return Fault(UNEXPECTED, self._engine.report(error))

@@ -1,0 +1,303 @@
+"""Uploads of single files that come one after another, gathered into packs.
+
+A file is cut into chunks as it is read, and only chunks that neither the remote nor an earlier file has are kept: they
+go straight into packs, so that no second copy of the file is made on the way. `flush` puts the packs on the remote and
+then the shard that names them, as every upload does (see upload.py); until then nobody sees any of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections import deque
+from typing import TYPE_CHECKING
+
+from gds_lfs.content import chunker
+from gds_lfs.content.hashing import EMPTY, oid_of
+from gds_lfs.content.manifest import Manifest
+from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError, RemoteError, StoreWriteError
+from gds_lfs.remote.base import check_format, index_key, pack_key
+from gds_lfs.remote.shard import encode
+from gds_lfs.store.pack import CHUNKS, MANIFESTS
+from gds_lfs.transfer.consolidate import MAX_SHARDS
+from gds_lfs.transfer.index import RemoteIndex
+from gds_lfs.transfer.packing import PACK_SIZE, Frame, PackFile
+from gds_lfs.transfer.queue import DEFAULT_RETRY, Retry, retrying
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from concurrent.futures import Executor, Future
+    from io import FileIO
+    from pathlib import Path
+
+    from gds_lfs.content.hashing import Oid
+    from gds_lfs.remote.base import Remote
+    from gds_lfs.remote.shard import Item
+    from gds_lfs.store.pack import Record
+
+__all__ = ["Outbox"]
+
+#: Chunks are looked up on the remote in groups of about so many bytes.
+_GROUP = 1 << 20
+#: Progress is told after every so many bytes.
+_STEP = 8 << 20
+
+
+class Outbox:
+    """Files on their way to one remote. Nothing is asked of the remote before the first `add`."""
+
+    def __init__(self, remote: Remote, cache_dir: Path, scratch: Path, retry: Retry = DEFAULT_RETRY) -> None:
+        self._remote = remote
+        self._cache = cache_dir
+        self._scratch = scratch
+        self._retry = retry
+        self._index: RemoteIndex | None = None
+        self._failed: GitDatasetsError | None = None
+        self._frames = {CHUNKS: Frame(CHUNKS), MANIFESTS: Frame(MANIFESTS)}
+        self._pack: PackFile | None = None
+        self._moving: deque[tuple[PackFile, Future[None]]] = deque()
+        self._pool: Executor | None = None
+        self._items: list[Item] = []
+        self._sizes: dict[bytes, int] = {}
+        self._gathered: set[tuple[int, Oid]] = set()
+        self._sent: set[tuple[int, Oid]] = set()
+        self._shards: list[Oid] = []
+        self._unmerged: list[Item] = []
+        self._pack_sizes: dict[bytes, int] = {}
+        self.size = 0
+        self.bytes_sent = 0
+
+    def add(self, oid: Oid, size: int, path: str, advance: Callable[[int], None]) -> bool:
+        """Gather a file; False if the remote has it. See agent.Uploads."""
+        with self._guard():
+            if oid == EMPTY or self._is_there(oid):
+                return False
+            if (CHUNKS, oid) not in self._gathered and (MANIFESTS, oid) not in self._gathered:
+                self._gather(oid, size, path, advance)
+            return True
+
+    def flush(self) -> None:
+        """Send what is gathered, packs first."""
+        with self._guard():
+            for frame in self._frames.values():
+                self._write(frame.flush())
+            last = self._take_pack()
+            while self._moving:
+                self._finish_one()
+            if last is not None:
+                with contextlib.closing(last):
+                    self._put(last)
+                    self._finish(last)
+            if self._items:
+                self._name()
+            self._sent |= self._gathered
+            self._forget()
+
+    def close(self) -> None:
+        """Give everything back, and leave one shard where a long session wrote many."""
+        self._forget()
+        if len(self._shards) > 1 and self._failed is None:
+            with contextlib.suppress(RemoteError):  # the remote is whole without it
+                self._merge()
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    @contextlib.contextmanager
+    def _guard(self) -> Iterator[None]:
+        """After an error that may have cost something gathered, nothing counts as gathered, and nothing more is taken:
+        a remote that is down, or a full disk, would only be asked again for each of thousands of files.
+        """
+        if self._failed is not None:
+            raise self._failed
+        try:
+            yield
+        except (RemoteError, StoreWriteError) as error:
+            self._failed = error
+            self._forget()
+            raise
+
+    def _is_there(self, oid: Oid) -> bool:
+        """Whether the remote can give a file back."""
+        if (CHUNKS, oid) in self._sent or (MANIFESTS, oid) in self._sent:
+            return True
+        index = self._open()
+        if not index.shards:
+            return False
+        if not index.missing(CHUNKS, [oid]):
+            return True
+        # Where packs are gone, a manifest alone proves nothing: reading the file again tells what is missing.
+        return not index.absent_packs and not index.missing(MANIFESTS, [oid])
+
+    def _open(self) -> RemoteIndex:
+        if self._index is None:
+            self._remote.create()
+            index = RemoteIndex(self._remote, self._cache, self._retry)
+            index.refresh()
+            index.check_packs()
+            retrying(lambda: check_format(self._remote, create=True), self._retry)
+            self._index = index
+        return self._index
+
+    def _gather(self, oid: Oid, size: int, path: str, advance: Callable[[int], None]) -> None:
+        if size <= chunker.SMALL:
+            data = _read_small(path, size, oid)
+            if len(data) != size or oid_of(data) != oid:
+                raise _corrupt(path, oid)
+            self._take(CHUNKS, [(oid, data)])
+            return
+        with _opened(path, oid) as file:
+            whole = hashlib.sha256()
+            read = 0
+
+            def source(wanted: int) -> bytes:
+                nonlocal read
+                piece = file.read(wanted) or b""
+                whole.update(piece)
+                if (read + len(piece)) // _STEP > read // _STEP and read + len(piece) < size:
+                    advance(read + len(piece))
+                read += len(piece)
+                return piece
+
+            listed: list[tuple[Oid, int]] = []
+            for group in _groups(chunker.split(source)):
+                pairs = [(oid_of(chunk), chunk) for chunk in group]
+                listed += [(chunk, len(content)) for chunk, content in pairs]
+                self._take(CHUNKS, pairs)
+        if read != size or whole.digest() != oid:
+            raise _corrupt(path, oid)
+        if len(listed) > 1:
+            self._take(MANIFESTS, [(oid, Manifest(oid, size, tuple(listed)).encode())])
+
+    def _take(self, kind: int, pairs: list[tuple[Oid, bytes]]) -> None:
+        """Keep those objects that are new."""
+        new = {oid: data for oid, data in pairs if (kind, oid) not in self._gathered and (kind, oid) not in self._sent}
+        if new and self._open().shards:
+            absent = self._open().missing(kind, new.keys())
+            new = {oid: data for oid, data in new.items() if oid in absent}
+        self._gathered.update((kind, oid) for oid in new)
+        self.size += sum(map(len, new.values()))
+        self._write(self._frames[kind].add(new.items()))
+
+    def _write(self, records: Iterable[Record]) -> None:
+        for record in records:
+            if self._pack is None:
+                self._pack = PackFile(self._scratch)
+            self._pack.add(record)
+            if self._pack.size >= PACK_SIZE:
+                self._send_pack()
+
+    def _take_pack(self) -> PackFile | None:
+        """The pack that is being filled, completed."""
+        pack, self._pack = self._pack, None
+        if pack is not None:
+            pack.seal()
+        return pack
+
+    def _send_pack(self) -> None:
+        """Have the pack sent while the next is filled."""
+        pack = self._take_pack()
+        if pack is not None:
+            if self._pool is None:
+                from concurrent.futures import ThreadPoolExecutor
+
+                self._pool = ThreadPoolExecutor(self._remote.parallel)
+            self._moving.append((pack, self._pool.submit(self._put, pack)))
+        while len(self._moving) > self._remote.parallel:
+            self._finish_one()
+
+    def _put(self, pack: PackFile) -> None:
+        retrying(lambda: self._remote.put(pack_key(pack.id), pack.file), self._retry)
+
+    def _finish_one(self) -> None:
+        pack, moving = self._moving.popleft()
+        with contextlib.ExitStack() as on_error:
+            on_error.callback(pack.close)
+            moving.result()
+            on_error.pop_all()
+        self._finish(pack)
+
+    def _finish(self, pack: PackFile) -> None:
+        """Note what a pack that is on the remote holds."""
+        self._items += pack.items()
+        self._sizes[pack.id] = pack.size
+        self.bytes_sent += pack.size
+        pack.close()
+
+    def _name(self) -> None:
+        """Write the shard that names what was sent."""
+        self._unmerged += self._items
+        self._pack_sizes.update(self._sizes)
+        self._write_shard(self._items, self._sizes)
+        if len(self._shards) > MAX_SHARDS:
+            self._merge()
+
+    def _merge(self) -> None:
+        """One shard in place of those that this session wrote: first the new one, then the old ones go."""
+        old = list(self._shards)
+        self._shards = []
+        self._write_shard(self._unmerged, self._pack_sizes)
+        for shard in set(old).difference(self._shards):
+            with contextlib.suppress(RemoteError):  # someone who may not delete just leaves a longer list
+                self._remote.delete(index_key(shard))
+
+    def _write_shard(self, items: Iterable[Item], sizes: Mapping[bytes, int]) -> None:
+        data = encode(items, sizes)
+        shard = oid_of(data)
+        retrying(lambda: self._remote.put(index_key(shard), data), self._retry)
+        self.bytes_sent += len(data)
+        self._shards.append(shard)
+
+    def _forget(self) -> None:
+        """Nothing is gathered any more."""
+        while self._moving:
+            pack, moving = self._moving.popleft()
+            with contextlib.closing(pack), contextlib.suppress(Exception):
+                moving.result()
+        if self._pack is not None:
+            self._pack.close()
+            self._pack = None
+        self._frames = {kind: Frame(kind) for kind in self._frames}
+        self._gathered.clear()
+        self._items, self._sizes = [], {}
+        self.size = 0
+
+
+def _groups(chunks: Iterator[bytes]) -> Iterator[list[bytes]]:
+    group: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        group.append(chunk)
+        size += len(chunk)
+        if size >= _GROUP:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _read_small(path: str, size: int, oid: Oid) -> bytes:
+    """A small file, with as few calls as there can be; a byte more where it is larger than it should be."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError as error:
+        raise _missing(path, oid) from error
+    try:
+        return os.read(descriptor, size + 1)
+    finally:
+        os.close(descriptor)
+
+
+def _opened(path: str, oid: Oid) -> FileIO:
+    try:
+        return open(path, "rb", buffering=0)
+    except FileNotFoundError as error:
+        raise _missing(path, oid) from error
+
+
+def _missing(path: str, oid: Oid) -> MissingObjectError:
+    return MissingObjectError(f"{path} is gone: fetch the object again, or add the file again", oid)
+
+
+def _corrupt(path: str, oid: Oid) -> CorruptObjectError:
+    return CorruptObjectError(f"{path} is not the object sha256:{oid.hex()}: `git lfs fsck` tells more", oid)

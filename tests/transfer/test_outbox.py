@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gds_lfs.content.hashing import EMPTY, oid_of
+from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError, RemoteError
+from gds_lfs.store.local import LocalStore
+from gds_lfs.transfer.download import download
+from gds_lfs.transfer.inbox import Inbox
+from gds_lfs.transfer.outbox import Outbox
+from gds_lfs.transfer.packing import PackFile
+from gds_lfs.transfer.upload import upload
+
+from .conftest import PROMPT, MemoryRemote
+
+
+def noise(size: int, seed: int = 1) -> bytes:
+    return random.Random(seed).randbytes(size)
+
+
+class Files:
+    """Files with known content, and the outbox they go into."""
+
+    def __init__(self, folder: Path, remote: MemoryRemote) -> None:
+        self.folder = folder
+        self.remote = remote
+        self.steps: list[int] = []
+        self.outbox = self.another()
+
+    def another(self) -> Outbox:
+        return Outbox(self.remote, self.folder / "cache", self.folder, PROMPT)
+
+    def add(self, content: bytes, oid: bytes | None = None) -> bool:
+        oid = oid or oid_of(content)
+        path = self.folder / oid.hex()
+        path.write_bytes(content)
+        return self.outbox.add(oid, len(content), str(path), self.steps.append)
+
+    def read_back(self, *contents: bytes) -> None:
+        store = LocalStore(self.folder / f"store-{os.urandom(4).hex()}")
+        wanted = {oid_of(content): "a file" for content in contents}
+        assert not download(store, self.remote, self.folder / "cache-2", wanted, retry=PROMPT).missing
+        assert [store.read(oid_of(content)) for content in contents] == list(contents)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Iterator[Files]:
+    files = Files(tmp_path, MemoryRemote())
+    yield files
+    files.outbox.close()
+
+
+def test_small_files_travel_in_one_pack(files: Files) -> None:
+    contents = [noise(1000, seed) for seed in range(50)]
+    assert all(files.add(content) for content in contents)
+    assert files.remote.keys("packs/") == []
+    files.outbox.flush()
+    assert len(files.remote.keys("packs/")) == 1
+    assert len(files.remote.keys("index/")) == 1
+    files.read_back(*contents)
+
+
+def test_packs_come_before_the_shard(files: Files) -> None:
+    files.add(noise(500_000))
+    files.outbox.flush()
+    puts = [key.split("/")[0] for name, key in files.remote.requests if name == "put"]
+    assert puts == ["git-datasets.json", "packs", "index"]
+
+
+def test_a_large_file_is_chunked_and_its_next_version_costs_its_changes(files: Files) -> None:
+    content = noise(8_000_000)
+    files.add(content)
+    files.outbox.flush()
+    before = files.outbox.bytes_sent
+    changed = content[:3_000_000] + b"a hundred bytes more" * 5 + content[3_000_000:]
+    assert files.add(changed)
+    files.outbox.flush()
+    assert files.outbox.bytes_sent - before < 600_000
+    files.read_back(content, changed)
+
+
+def test_what_is_there_is_not_sent_again(files: Files) -> None:
+    contents = [noise(1000), noise(700_000, 2)]
+    for content in contents:
+        files.add(content)
+    files.outbox.flush()
+    assert [files.add(content) for content in contents] == [False, False]
+    files.outbox.close()
+    files.outbox = files.another()
+    assert [files.add(content) for content in contents] == [False, False]
+    files.outbox.flush()
+    assert len(files.remote.keys("packs/")) == len(files.remote.keys("index/")) == 1
+
+
+def test_the_same_object_twice_before_it_is_sent(files: Files) -> None:
+    assert files.add(noise(1000))
+    assert files.add(noise(1000)), "it is not on the remote yet: someone has to vouch for it"
+    files.outbox.flush()
+    files.read_back(noise(1000))
+
+
+def test_what_our_own_push_sent_is_there_and_the_other_way_round(files: Files, tmp_path: Path) -> None:
+    contents = [noise(1000), noise(3_000_000, 2)]
+    store = LocalStore(tmp_path / "store")
+    with store.writer(framed=True) as writer:
+        pointers = [writer.add_bytes(content) for content in contents]
+    upload(store, files.remote, tmp_path / "cache", {p.oid: "a file" for p in pointers}, retry=PROMPT)
+    objects = dict(files.remote.objects)
+    assert [files.add(content) for content in contents] == [False, False]
+    assert files.remote.objects == objects
+
+    files.add(noise(2_000_000, 3))
+    files.outbox.flush()
+    with store.writer(framed=True) as writer:
+        pointer = writer.add_bytes(noise(2_000_000, 3))
+    report = upload(store, files.remote, tmp_path / "cache", {pointer.oid: "a file"}, retry=PROMPT)
+    assert report.files == 0
+
+
+def test_an_empty_file_needs_nothing(files: Files) -> None:
+    assert files.outbox.add(EMPTY, 0, "/nowhere", files.steps.append) is False
+    assert files.remote.objects == {}
+
+
+def test_files_that_are_gone_or_not_what_they_are_named_for(files: Files) -> None:
+    with pytest.raises(MissingObjectError, match="/nowhere"):
+        files.outbox.add(oid_of(b"x"), 1, "/nowhere", files.steps.append)
+    for content in (noise(1000), noise(500_000)):
+        with pytest.raises(CorruptObjectError, match="is not the object"):
+            files.add(content, oid_of(b"another"))
+    files.add(noise(2000, 2))
+    files.outbox.flush()
+    files.read_back(noise(2000, 2))
+
+
+def test_a_remote_that_is_down_is_not_asked_for_every_file(files: Files) -> None:
+    def fault(name: str, key: str) -> None:
+        raise RemoteError("down")
+
+    files.remote.fault = fault
+    for seed in range(5):
+        with pytest.raises(RemoteError, match="down"):
+            files.add(noise(1000, seed))
+    assert len(files.remote.requests) == 1
+
+
+def test_after_a_failed_flush_nothing_is_vouched_for(files: Files) -> None:
+    def fault(name: str, key: str) -> None:
+        if name == "put" and key.startswith("packs/"):
+            raise RemoteError("full")
+
+    files.add(noise(1000))
+    files.remote.fault = fault
+    for _ in range(2):
+        with pytest.raises(RemoteError, match="full"):
+            files.outbox.flush()
+    with pytest.raises(RemoteError, match="full"):
+        files.add(noise(1000, 2))
+    assert files.remote.keys("index/") == []
+
+
+def test_a_full_scratch_disk_never_becomes_a_bad_pack(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    files.add(noise(1000))
+
+    def add(self: PackFile, record: object) -> None:
+        raise self._failure(OSError(28, "full"))
+
+    monkeypatch.setattr(PackFile, "add", add)
+    with pytest.raises(GitDatasetsError, match="full"):
+        files.add(noise(3_000_000))
+    with pytest.raises(GitDatasetsError, match="full"):
+        files.outbox.flush()
+    assert files.remote.keys("packs/") == []
+
+
+def test_many_batches_leave_few_shards(files: Files) -> None:
+    contents = [noise(100, seed) for seed in range(70)]
+    for content in contents:
+        files.add(content)
+        files.outbox.flush()
+    assert len(files.remote.keys("index/")) < 10
+    files.outbox.close()
+    assert len(files.remote.keys("index/")) == 1
+    files.read_back(*contents)
+
+
+def test_progress_of_a_large_file(files: Files) -> None:
+    files.add(noise(20_000_000))
+    assert files.steps == sorted(files.steps)
+    assert len(files.steps) == 2
+    assert files.steps[-1] < 20_000_000
+
+
+def test_an_inbox_hands_out_files_and_asks_once_for_neighbours(files: Files, tmp_path: Path) -> None:
+    contents = [noise(1000, seed) for seed in range(20)] + [noise(900_000, 99)]
+    for content in contents:
+        files.add(content)
+    files.outbox.flush()
+    folder = tmp_path / "out"
+    folder.mkdir()
+    session = LocalStore(tmp_path / "session")
+    inbox = Inbox(
+        files.remote,
+        tmp_path / "cache-3",
+        own=LocalStore(tmp_path / "own"),
+        session=session,
+        folder=folder,
+        retry=PROMPT,
+    )
+    oids = [oid_of(content) for content in contents]
+    first = inbox.fetch(oids[:1])[oids[0]]
+    assert isinstance(first, Path)
+    assert first.read_bytes() == contents[0]
+    requests = len(files.remote.requests)
+    assert inbox.at_hand(oids[7])
+    found = inbox.fetch(oids[:20])
+    assert [path.read_bytes() for path in found.values() if isinstance(path, Path)] == contents[:20]
+    assert len(files.remote.requests) == requests
+    absent = hashlib.sha256(b"nobody has it").digest()
+    mixed = inbox.fetch([oids[20], absent])
+    assert isinstance(mixed[oids[20]], Path)
+    assert isinstance(mixed[absent], MissingObjectError)
+    assert not (folder / absent.hex()).exists()
+    session.close()
