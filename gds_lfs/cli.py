@@ -291,12 +291,13 @@ def fsck(messages: Messages, rev: str | None, *, repair: bool) -> None:
 
 @cli.command()
 @click.option("-n", "--dry-run", is_flag=True, help="Print what would happen, change nothing.")
+@click.option("--again", is_flag=True, help="Run all ingests, also those whose code has not changed.")
 @click.pass_obj
-def reconcile(messages: Messages, *, dry_run: bool) -> None:
+def reconcile(messages: Messages, *, dry_run: bool, again: bool) -> None:
     """Make data agree with the staged index.py, as a commit does, and stage it."""
     from gds_lfs.porcelain import events
 
-    events.reconcile(_settled(messages), dry_run=dry_run)
+    events.reconcile(_settled(messages), dry_run=dry_run, again=again)
 
 
 @cli.group()

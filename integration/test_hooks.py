@@ -250,3 +250,43 @@ def test_a_clean_merge_reconciles_in_pre_merge_commit(ready: Machine, repo: Path
     ready.git(repo, "merge", "-q", "--no-edit", "side")
     assert columns(repo) == ["a", "b"]
     assert is_clean(ready, repo)
+
+
+def test_a_deleted_database_comes_back_with_its_rows(ready: Machine, repo: Path) -> None:
+    with sqlite3.connect(repo / "dataset.sqlite") as database:
+        database.execute("CREATE TABLE notes (text)")
+    ready.git(repo, "commit", "-qam", "a table of the user's")
+    (repo / "dataset.sqlite").unlink()
+    (repo / "index.py").write_text(HEAD + FIELD_A + FIELD_B + INGEST)
+    told = ready.git(repo, "commit", "-qam", "without the database")
+    assert "dataset.sqlite was deleted" in told.stderr
+    assert columns(repo) == ["a", "b"]
+    with sqlite3.connect(repo / "dataset.sqlite") as database:
+        assert database.execute("SELECT count(*) FROM notes").fetchone() == (0,)
+    assert is_clean(ready, repo)
+
+
+def test_reconcile_again_runs_an_ingest_whose_data_changed(ready: Machine, repo: Path) -> None:
+    (repo / "names.txt").write_text("first\n")
+    text = HEAD + FIELD_A + "\n    @ingest\n    def load():\n        return open('names.txt', 'rb').read().split()\n"
+    (repo / "index.py").write_text(text)
+    ready.git(repo, "add", ".")
+    ready.git(repo, "commit", "-qm", "from a file")
+    (repo / "names.txt").write_text("first second\n")
+    assert "nothing to do" in ready.gd(repo, "reconcile", "--dry-run").stdout
+    assert "run ingest load (again)" in ready.gd(repo, "reconcile", "--dry-run", "--again").stdout
+    ready.gd(repo, "reconcile", "--again")
+    ready.git(repo, "commit", "-qm", "one more")
+    assert sum(name.startswith("a/") for name in tree(ready, repo)) == 5
+    (repo / "index.py").write_text(text + "    x: int = 1\n")
+    assert "not staged" in ready.gd(repo, "reconcile", "--dry-run").stderr
+
+
+def test_untracking_a_dataset_leaves_its_data_alone(ready: Machine, repo: Path) -> None:
+    ready.gd(repo, "untrack", "index.py")
+    (repo / "index.py").write_text(HEAD + FIELD_B)
+    ready.git(repo, "commit", "-qam", "no dataset any more")
+    assert columns(repo) == ["a"]
+    assert sum(name.startswith("a/") for name in tree(ready, repo)) == 3
+    refused = ready.gd(repo, "untrack", "index.py", check=False)
+    assert refused.returncode == 4

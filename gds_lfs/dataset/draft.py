@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +11,7 @@ from gds_lfs.content.hashing import Oid, oid_of, oid_of_file
 from gds_lfs.dataset.identity import Cell, FileRef, file_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from gds_lfs.dataset.declaration import Declaration
     from gds_lfs.dataset.fieldtype import FieldType
@@ -29,12 +30,19 @@ class Placement(NamedTuple):
     size: int
 
 
+Watch = Callable[[str, int], Callable[[], object]]
+"""Told what begins and how many rows that is (0: nobody knows), gives what to call at each of them."""
+
+
 class Draft:
     """The tables of the copy, and the files. Nothing is done to any file but those of the spool."""
 
-    def __init__(self, tables: Tables, declaration: Declaration, materialise: Callable[[str, Oid], Path]) -> None:
+    def __init__(
+        self, tables: Tables, declaration: Declaration, materialise: Callable[[str, Oid], Path], watch: Watch
+    ) -> None:
         self.tables = tables
         self.declaration = declaration
+        self.watch = watch
         self._materialise = materialise
         self._placed: dict[str, Placement] = {}
         self._removed: set[str] = set()

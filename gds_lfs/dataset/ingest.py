@@ -36,7 +36,9 @@ def run(names: Iterable[str], draft: Draft, sandbox: Sandbox, new_fields: Sequen
         known.add(identity, cells)
     added = completed = 0
     for name in names:
+        step = draft.watch(f"running {name}", 0)
         for values in sandbox.ingest(name):
+            step()
             cells = [draft.cell(value) for value in values]
             match = known.match(cells)
             if match is None:

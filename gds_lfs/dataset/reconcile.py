@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gds_lfs.dataset import columns, database, ingest, transforms
-from gds_lfs.dataset.draft import Draft, Placement
+from gds_lfs.dataset.draft import Draft, Placement, Watch
 from gds_lfs.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -169,12 +169,18 @@ def plan(declaration: Declaration, state: State, agreement: str, *, ingest_again
 
 
 def apply(
-    plan: Plan, current: Path | None, scratch: Path, sandbox: Sandbox, materialise: Callable[[str, Oid], Path]
+    plan: Plan,
+    current: Path | None,
+    scratch: Path,
+    sandbox: Sandbox,
+    materialise: Callable[[str, Oid], Path],
+    *,
+    watch: Watch = lambda _what, _rows: lambda: None,
 ) -> Result:
     """Carry the plan out on a copy of the database `current` (None, or an absent file: on a new one).
 
     `scratch` is a folder for the copy; `sandbox` runs the user's code, and what it gives back stays in its spool until
-    placed; `materialise(path, oid)` gives a file with the content of a row's file.
+    placed; `materialise(path, oid)` gives a file with the content of a row's file; `watch` is told how far it is.
     Raises DatasetError (and LockedError); then nothing but the scratch folder has changed.
     """
     target = scratch / "dataset.sqlite.new"
@@ -190,7 +196,7 @@ def apply(
         tables.connection.execute("BEGIN IMMEDIATE")
         if not tables.exist():
             tables.create()
-        draft = Draft(tables, plan.declaration, materialise)
+        draft = Draft(tables, plan.declaration, materialise, watch)
         draft.drop_orphans()
         columns.change(draft, plan.drop, plan.add, plan.retype)
         for number in tables.unnamed():

@@ -84,6 +84,7 @@ def sandbox(workspace: Workspace, sources: dict[str, str], entry: str, scratch: 
     spool.mkdir()
 
     def show(data: bytes) -> None:
+        workspace.messages.progress.done()  # the code has a voice, and perhaps a bar, of its own
         sys.stderr.buffer.write(data)
         sys.stderr.buffer.flush()
 

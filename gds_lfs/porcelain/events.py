@@ -44,20 +44,28 @@ def pre_commit(workspace: Workspace) -> None:
             _refuse_an_empty_commit(workspace, index)
 
 
-def reconcile(workspace: Workspace, *, dry_run: bool) -> None:
-    """What pre-commit would do, without a commit; `dry_run` prints it. Raises ConfigError without a dataset."""
+def reconcile(workspace: Workspace, *, dry_run: bool, again: bool) -> None:
+    """What pre-commit would do, without a commit; `dry_run` prints it. Raises ConfigError without a dataset.
+
+    `again` runs all ingests, also those whose code has not changed.
+    """
     found = staged_registrations(workspace)
     if not found:
         raise ConfigError("no dataset is tracked here: `git datasets new` writes one, `track index.py` tracks yours")
+    for registration in found:
+        if workspace.repo.run("--literal-pathspecs", "diff", "--name-only", "--", registration.index):
+            workspace.messages.warn(
+                f"{quote(registration.index)} has changes that are not staged; the staged text counts"
+            )
     if dry_run:
         for registration in found:
             with child.scratch_folder(workspace) as scratch:
-                plan = reconciling.Reconciliation(workspace, registration, None, scratch).plan()
+                plan = reconciling.Reconciliation(workspace, registration, None, scratch).plan(again=again)
             for line in plan or ["nothing to do"]:
                 workspace.messages.result(f"{quote(registration.index)}: {line}")
         return
     with journal.writing(workspace):
-        done = reconciling.reconcile(workspace, found, None, set(), force=True)
+        done = reconciling.reconcile(workspace, found, None, set(), force=True, again=again)
         journal.drop(workspace)  # staged in the real index: git itself can take it back now
     for registration in found:
         staged = any(registration.index == each.index for each in done)

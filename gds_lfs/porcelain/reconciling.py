@@ -28,7 +28,7 @@ from gds_lfs.porcelain.target import Placement, Target, blob_id, file_state, tex
 from gds_lfs.porcelain.tracking import registrations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from gds_lfs.dataset.declaration import Declaration
     from gds_lfs.dataset.reconcile import Plan, Result
@@ -46,17 +46,18 @@ def reconcile(
     previous: Journal | None = None,
     *,
     force: bool = False,
+    again: bool = False,
 ) -> list[Registration]:
     """Bring index and work tree up to date with all these datasets together; those that changed.
 
-    `changed` and `force` are as in `Reconciliation.prepare`, `previous` is the journal of an earlier try.
+    `changed`, `force` and `again` are as in `Reconciliation.prepare`, `previous` is the journal of an earlier try.
     Raises DatasetError, MissingObjectError, LockedError, StoreWriteError; then nothing has changed.
     """
     with ExitStack() as stack:
         targets = []
         for registration in registrations:
             scratch = stack.enter_context(child.scratch_folder(workspace))
-            target = Reconciliation(workspace, registration, index, scratch).prepare(changed, force=force)
+            target = Reconciliation(workspace, registration, index, scratch).prepare(changed, force=force, again=again)
             if target is not None:
                 targets.append(target)
         setups = [target.setup for target in targets]
@@ -79,17 +80,20 @@ class Reconciliation:
         self.scratch = scratch
         self.contents = Contents(workspace, scratch)
 
-    def plan(self) -> list[str]:
+    def plan(self, *, again: bool = False) -> list[str]:
         """What a commit would do, line by line; nothing is changed. Raises DatasetError and its kin."""
         sources = child.staged_sources(self.workspace, self.index)
         entry = child.require_source(sources, self.registration.index)
         database = self._current_database(self.registration)
         with child.sandbox(self.workspace, sources, entry, self.scratch) as sandbox:
             declaration = sandbox.declare()
-            return self._plan(declaration, sources, entry, self._database_for(declaration) or database).lines()
+            database = self._database_for(declaration) or database
+            return self._plan(declaration, sources, entry, database, again=again).lines()
 
-    def prepare(self, changed: set[bytes], *, force: bool = False) -> Target | None:
+    def prepare(self, changed: set[bytes], *, force: bool = False, again: bool = False) -> Target | None:
         """Run the user's code and work out what the dataset is to become; None when there is nothing to do.
+
+        With `again` all ingests run, also those whose code has not changed.
 
         Nothing more is looked at once the database says that it agrees with the staged code, unless `force`, or
         one of the `changed` paths is the dataset's.
@@ -118,15 +122,21 @@ class Reconciliation:
             former = self.registration.database
             database = self._database_for(declaration) or database
             seen = file_state(Path(os.fsdecode(self.repo.absolute(self.registration.database))))
-            plan = self._plan(declaration, sources, entry, database)
+            plan = self._plan(declaration, sources, entry, database, again=again)
             if not plan.empty:
                 from gds_lfs.dataset import reconcile
 
                 with self.contents.inputs(self.registration.folder, database) as materialise:
-                    result = reconcile.apply(plan, database, self.scratch, sandbox, materialise)
+                    result = reconcile.apply(plan, database, self.scratch, sandbox, materialise, watch=self._watch)
+                self.workspace.messages.progress.done()
         target = self._target(declaration, database, result, former)
         target.seen = seen
         return target
+
+    def _watch(self, what: str, rows: int) -> Callable[[], None]:
+        progress = self.workspace.messages.progress
+        progress.start(what, 0, rows)
+        return partial(progress.advance, 0, 1)
 
     def _tell_what_stays(self) -> None:
         """The dataset's file is being removed: its data is the user's to remove."""
@@ -168,23 +178,32 @@ class Reconciliation:
 
         return read_agreement(database) == fingerprint.agreement(sources, entry)
 
-    def _plan(self, declaration: Declaration, sources: dict[str, str], entry: str, database: Path | None) -> Plan:
+    def _plan(
+        self,
+        declaration: Declaration,
+        sources: dict[str, str],
+        entry: str,
+        database: Path | None,
+        *,
+        again: bool = False,
+    ) -> Plan:
         from gds_lfs.dataset import fingerprint, reconcile
         from gds_lfs.dataset.database import read_state
 
-        return reconcile.plan(declaration, read_state(database), fingerprint.agreement(sources, entry))
+        agreement = fingerprint.agreement(sources, entry)
+        return reconcile.plan(declaration, read_state(database), agreement, ingest_again=again)
 
     def _index_py_is_staged(self) -> bool:
         return any(True for _ in self.repo.staged([self.registration.index], self.index))
 
     def _current_database(self, registration: Registration) -> Path | None:
-        """The database to start from: the work tree's, with what its `-wal` holds, or the index's where that one is
-        absent or a pointer.
+        """The database to start from: the work tree's, with what its `-wal` holds; the index's where that one is
+        absent or a pointer; the last commit's where somebody deleted it: rows made with SQL would not come back.
         """
         path = registration.database
         on_disk = Path(os.fsdecode(self.repo.absolute(path)))
         if not on_disk.is_file():
-            return self._index_database(path)
+            return self._index_database(path) or self._deleted_database(path)
         with on_disk.open("rb") as file:
             pointer = recognise(file.read(MAX_SIZE + 1))
         if pointer is None:
@@ -196,6 +215,15 @@ class Reconciliation:
         """The database that the index holds, as a copy in the scratch folder."""
         found = next(in_entries(self.repo, self.repo.staged([path], self.index)), None)
         return self.contents.database(quote(path), found.pointer.oid) if found else None
+
+    def _deleted_database(self, path: bytes) -> Path | None:
+        found = next(in_entries(self.repo, self.repo.tree("HEAD", [path])), None) if self._is_commit("HEAD") else None
+        if found is None:
+            return None
+        self.workspace.messages.warn(
+            f"{quote(path)} was deleted, but belongs to {quote(self.registration.index)}: restored"
+        )
+        return self.contents.database(quote(path), found.pointer.oid)
 
     def _target(self, declaration: Declaration, database: Path | None, result: Result | None, former: bytes) -> Target:
         """What the index is to hold for this dataset. Raises DatasetError where the user staged other content."""
