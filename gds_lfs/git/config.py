@@ -191,7 +191,7 @@ def remote_url(settings: Settings, shared: DatasetsConfig, git_remote: str) -> s
     if own:
         return own
     neighbour = local_git_dir(settings.get(f"remote.{git_remote}.url") or git_remote, settings.folder)
-    return None if neighbour is None else os.fspath(neighbour / "datasets-remote")
+    return None if neighbour is None else os.path.normpath(neighbour / "datasets-remote")
 
 
 def local_git_dir(url: str, base: Path) -> Path | None:

@@ -120,7 +120,7 @@ def demo(messages: Messages, folder: Path) -> None:
     run.tell("Once per user: teach git about datasets.")
     run.type("git datasets install", cwd=run.folder)
     run.tell("A repository, and somewhere to push it.")
-    run.type("git init -q --bare origin.git", cwd=run.folder)
+    run.type("git init -q --bare -b main origin.git", cwd=run.folder)
     run.type("git init -q shapes", cwd=run.folder)
     run.type("git remote add origin ../origin.git")
 
