@@ -129,6 +129,7 @@ def test_a_server_that_is_dropped_is_confirmed_too(ready: Machine, work: Path, s
 
 def test_a_server_for_one_clone_or_one_git_remote(ready: Machine, work: Path, stub: Stub) -> None:
     with Stub() as own, Stub() as other:
+        ready.git(work, "remote", "add", "second", ready.root / "second.git")
         ready.gd(work, "link", "s3://bucket/own", "--local", "--endpoint", own.endpoint)
         ready.gd(work, "link", "s3://bucket/other", "--remote", "second", "--endpoint", other.endpoint)
         assert ready.git(work, "status", "--porcelain").stdout == ""

@@ -330,7 +330,7 @@ def test_a_fetch_from_a_changed_remote_confirms_nothing(ready: Machine, work: Pa
 
 def test_a_push_to_another_remote_takes_history_along(ready: Machine, work: Path) -> None:
     for turn in range(3):
-        commit(ready, work, {"a.bin": b"%d" % turn * 3000}, f"version {turn}")
+        commit(ready, work, {"a.bin": b"%d" % turn * (3000 + turn)}, f"version {turn}")
     ready.git(work, "push", "-q", "-u", "origin", "main")
     ready.gd(work, "link", ready.root / "moved")
     commit(ready, work, {"b.bin": b"b" * 3000}, "moved")

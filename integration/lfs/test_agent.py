@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -296,8 +297,7 @@ def test_a_submodule(lfs: LfsMachine) -> None:
 
 
 def test_a_temporary_folder_and_a_storage_elsewhere(lfs: LfsMachine) -> None:
-    memory = Path("/dev/shm") / lfs.root.name
-    memory.mkdir()
+    memory = Path(tempfile.mkdtemp(dir="/dev/shm"))
     try:
         lfs.env["TMPDIR"] = str(memory)
         lfs.commit(SMALL | LARGE)
