@@ -30,7 +30,9 @@ def read_packet(stream: BinaryIO) -> bytes | None:
 
     Raises EOFError when the stream ends, also inside a packet, and GitError for what is no packet.
     """
-    header = _read_exactly(stream, 4)
+    header = stream.read(4)
+    if len(header) < 4:
+        header += _read_exactly(stream, 4 - len(header))
     if header == FLUSH:
         return None
     try:
@@ -39,7 +41,9 @@ def read_packet(stream: BinaryIO) -> bytes | None:
         length = -1
     if not 4 <= length <= MAX_PAYLOAD + 4:
         raise GitError(f"standard input does not speak git's filter protocol: a packet starts with {header!r}")
-    return _read_exactly(stream, length - 4)
+    payload = stream.read(length - 4)
+    missing = length - 4 - len(payload)
+    return payload + _read_exactly(stream, missing) if missing else payload
 
 
 def read_list(stream: BinaryIO) -> list[bytes]:

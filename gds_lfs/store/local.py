@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+_MOMENT = 0.1
+
 
 class LocalStore:
     """The store under `root` (`<common git dir>/datasets`). One that does not exist reads as empty.
@@ -43,6 +46,7 @@ class LocalStore:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._packs = str(root / "packs")
+        self._empty_until = 0.0
         self._lock = threading.RLock()
         self._catalog: Catalog | None = None
         self._files = OpenFiles()
@@ -190,15 +194,23 @@ class LocalStore:
         return StoreWriter(self._root, self._sealed_places, self._add_pack, framed=framed)
 
     def _open_catalog(self) -> Catalog | None:
-        if self._catalog is None and os.path.isdir(self._packs):  # asked once a file: no Path is made for it
+        if self._catalog is None and os.path.isdir(self._packs):
             with self._lock:
                 if self._catalog is None:
                     self._catalog = Catalog(self._root / "catalog.sqlite", self._root / "packs")
         return self._catalog
 
     def _sealed_places(self, kind: int, ids: Iterable[Oid]) -> dict[Oid, Place]:
+        """What a writer need not store again. It asks at every file: that there is nothing yet holds for a moment, and
+        what another process seals meanwhile is at worst stored twice.
+        """
+        if self._catalog is None and time.monotonic() < self._empty_until:
+            return {}
         catalog = self._open_catalog()
-        return catalog.locate(kind, ids) if catalog else {}
+        if catalog is None:
+            self._empty_until = time.monotonic() + _MOMENT
+            return {}
+        return catalog.locate(kind, ids)
 
     def _add_pack(self, path: Path, entries: Sequence[pack.Entry]) -> None:
         self._files.forget(path)  # it may have replaced a damaged one of the same name

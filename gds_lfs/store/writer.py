@@ -95,9 +95,10 @@ class StoreWriter:
             return self.add(BytesIO(data).read)
         with self._guard():
             pointer = Pointer(oid_of(data), len(data))
-            self._put_chunks([pointer.oid], [data])
-            if not self._framed:
-                self._settle()
+            if self._framed:
+                self._put_chunks([pointer.oid], [data])
+            elif self._fresh(pack.CHUNKS, [pointer.oid]):  # a filter's way: nothing to gather
+                self._write(pack.make_record(pack.CHUNKS, [(pointer.oid, data)]))
             return pointer
 
     def add_files(self, paths: Iterable[os.PathLike[str] | str | bytes]) -> Iterator[Added]:

@@ -72,6 +72,7 @@ class Bench:
         self.run(work, "git", "remote", "add", "origin", str(origin))
         shutil.copytree(self.data, work / "data")
         os.sync()
+        time.sleep(1.1)  # git looks again at files of the current second, at whatever command comes next
         if who == "git":
             self.time("add", who, work, "git", "add", ".")
         else:
