@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import posixpath
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -139,9 +140,13 @@ class Repo:
             raise failure(args, result.returncode, result.stderr)
         return result.stdout
 
+    @cached_property
+    def _root(self) -> bytes:
+        return os.path.join(os.fsencode(self.work_tree), b"")
+
     def absolute(self, path: bytes) -> bytes:
-        """Where a git path is on disk."""
-        return os.path.join(os.fsencode(self.work_tree), path)
+        """Where a git path is on disk. Raises NotARepositoryError in a bare repository."""
+        return self._root + path
 
     def relative(self, path: str) -> bytes:
         """The git path of what a user typed in the folder they stand in. Raises GitError when it is outside."""

@@ -108,9 +108,8 @@ def _changed(
         for entry in repo.staged(list(ours)):
             if entry.mode == LINK:  # on disk, a file that holds where the link leads
                 ours.pop(entry.path, None)
-    for path in ours:
-        sidecars.fold(workspace, path)
-    ours = {path: os.lstat(repo.absolute(path)) for path in ours}
+    folded = [path for path in ours if sidecars.fold(workspace, path)]
+    ours |= {path: os.lstat(repo.absolute(path)) for path in folded}
     return ours, [path for path in touched if path not in ours], gone
 
 
