@@ -24,7 +24,7 @@ from gds_lfs.porcelain import checkout, journal, recovery, sidecars
 from gds_lfs.porcelain.journal import Journal, Kept, Placed, Removed, Source, Staged
 from gds_lfs.porcelain.pointers import pointers_of
 from gds_lfs.porcelain.staging import FILE, Blob, stage
-from gds_lfs.porcelain.target import Target, blob_id, content_of, file_state, text
+from gds_lfs.porcelain.target import Target, content_of, file_state, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -108,7 +108,7 @@ class _Application:
     def _is_up_to_date(self, target: Target) -> bool:
         path = target.registration.database
         entry = self.before.get(path)
-        same = entry is not None and entry.sha == blob_id(self.repo.object_format, self.databases[path].encode())
+        same = entry is not None and entry.sha == self.repo.blob_id(self.databases[path].encode())
         on_disk = os.path.isfile(self.repo.absolute(path))
         return same and on_disk and not (target.place or target.remove or target.strays)
 
@@ -166,7 +166,7 @@ class _Application:
 
     def _placed(self, path: bytes, text: bytes, oid: bytes | None) -> Placed:
         before = self._staged(path) if path in self.before else None
-        return Placed(path, Staged(FILE, blob_id(self.repo.object_format, text)), before, oid)
+        return Placed(path, Staged(FILE, self.repo.blob_id(text)), before, oid)
 
     def _staged(self, path: bytes) -> Staged:
         return Staged(self.before[path].mode, self.before[path].sha)
@@ -189,7 +189,7 @@ class _Application:
         for number, placed in enumerate(record.placed):
             if placed.path in self.databases:
                 pointer = self.databases[placed.path]
-                now = Staged(FILE, blob_id(self.repo.object_format, pointer.encode()))
+                now = Staged(FILE, self.repo.blob_id(pointer.encode()))
                 record.placed[number] = replace_field(placed, now=now, oid=pointer.oid)
 
     def _place(self) -> None:
@@ -216,9 +216,7 @@ class _Application:
         if not os.path.isfile(on_disk):
             return
         content = content_of(on_disk)
-        if not is_moved and (
-            content is None or blob_id(self.repo.object_format, text(content)) != self.before[path].sha
-        ):
+        if not is_moved and (content is None or self.repo.blob_id(text(content)) != self.before[path].sha):
             self.workspace.messages.warn(f"{quote(path)} was changed by hand: kept on disk, out of the commit")
             return
         os.unlink(on_disk)

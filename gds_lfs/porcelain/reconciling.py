@@ -24,7 +24,7 @@ from gds_lfs.porcelain.applying import carry_out
 from gds_lfs.porcelain.contents import Contents
 from gds_lfs.porcelain.pointers import in_entries
 from gds_lfs.porcelain.setup_texts import Setup
-from gds_lfs.porcelain.target import Placement, Target, blob_id, file_state, text
+from gds_lfs.porcelain.target import Placement, Target, file_state, text
 from gds_lfs.porcelain.tracking import registrations
 
 if TYPE_CHECKING:
@@ -291,7 +291,7 @@ class Reconciliation:
 
     def _is_as_wanted(self, path: bytes, pointer: Pointer, entry: Entry | None, owned: Pointer | None) -> bool:
         """Whether the index has a row's file. Raises DatasetError where it has other content, put there by hand."""
-        if entry is not None and entry.sha == blob_id(self.repo.object_format, text(pointer)):
+        if entry is not None and entry.sha == self.repo.blob_id(text(pointer)):
             return True
         if entry is not None and owned == pointer:
             raise DatasetError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -66,11 +65,6 @@ def file_state(database: Path) -> FileState | None:
     except FileNotFoundError:
         return None
     return stat.st_ino, stat.st_size, stat.st_mtime_ns, 0
-
-
-def blob_id(object_format: str, text: bytes) -> bytes:
-    """The id git gives to a blob of this text."""
-    return hashlib.new(object_format, b"blob %d\0" % len(text) + text).hexdigest().encode()
 
 
 def text(pointer: Pointer) -> bytes:
