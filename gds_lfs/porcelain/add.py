@@ -15,9 +15,8 @@ from gds_lfs.content import pointer as pointers
 from gds_lfs.errors import GitDatasetsError, GitError
 from gds_lfs.git import attributes
 from gds_lfs.git.index import UnsupportedIndexError, unchanged
-from gds_lfs.git.paths import quote
 from gds_lfs.porcelain import sidecars
-from gds_lfs.porcelain.filters import is_malformed, warn_of_malformed
+from gds_lfs.porcelain.filters import conflict_message, is_malformed, warn_of_malformed
 from gds_lfs.porcelain.install import install_hooks_quietly
 from gds_lfs.porcelain.messages import count, human_bytes
 from gds_lfs.porcelain.pointers import LINK
@@ -69,10 +68,7 @@ def stored(workspace: Workspace, writer: StoreWriter, files: dict[bytes, os.stat
             contents.append(path)
             continue
         if pointers.has_conflict(text):
-            raise GitDatasetsError(
-                f"{quote(path)}: holds conflict markers around pointers, not data; choose a side with "
-                f"`git checkout --ours` or `--theirs`, then add it"
-            )
+            raise GitDatasetsError(conflict_message(path))
         if pointers.recognise(text) is None:
             malformed.append(path)
         yield Blob(path, text, stat, mode_of(stat, trust_mode=trust_mode, old_mode=modes.get(path))), 0

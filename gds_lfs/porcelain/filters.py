@@ -68,10 +68,7 @@ class Filter:
             if known is not None:
                 return known.encode()
             if pointers.has_conflict(head):
-                raise FilterError(
-                    f"{quote(request.pathname)}: holds conflict markers around pointers, not data; choose a side with "
-                    f"`git checkout --ours` or `--theirs`, then add it"
-                )
+                raise FilterError(conflict_message(request.pathname))
             if is_malformed(head):
                 self._malformed.append(request.pathname)
                 return head
@@ -199,6 +196,14 @@ class Filter:
             if self.workspace.remote_url(source=source) is not None:
                 return source
         return None
+
+
+def conflict_message(path: bytes) -> str:
+    """Why a file with conflict markers around pointers is not stored."""
+    return (
+        f"{quote(path)}: holds conflict markers around pointers, not data; choose a side with "
+        f"`git checkout --ours` or `--theirs`, then add it"
+    )
 
 
 def clean_one(workspace: Workspace, path: bytes, stdin: BinaryIO, stdout: BinaryIO) -> None:
