@@ -377,9 +377,9 @@ def filter_process(messages: Messages) -> None:
 
     session = Filter(_open(messages))
     try:
-        # Buffers as large as a pipe: a file's packets come and go in one system call, whatever PYTHONUNBUFFERED says.
         with (
-            open(sys.stdin.fileno(), "rb", buffering=PIPE, closefd=False) as stdin,
+            open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as stdin,
+            # An answer leaves in one system call, whatever PYTHONUNBUFFERED says.
             open(sys.stdout.fileno(), "wb", buffering=PIPE, closefd=False) as stdout,
         ):
             serve(stdin, stdout, session)

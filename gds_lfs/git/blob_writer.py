@@ -6,21 +6,34 @@ business.
 
 from __future__ import annotations
 
+import subprocess
+import tempfile
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from gds_lfs.git import objects
+from gds_lfs.git.command import failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gds_lfs.git.repo import Repo
 
 # from so many on git keeps a pack: what transfer.unpackLimit is by default
 _PACK_FROM = 100
 
+_BUFFER = 1 << 16
+
 
 def write_blobs(repo: Repo, blobs: Iterable[bytes]) -> list[bytes]:
     """Store the blobs; their ids in hex, in order. Nothing is written for those that are there. Raises GitError."""
+    with writing_blobs(repo, blobs) as shas:
+        return shas
+
+
+@contextmanager
+def writing_blobs(repo: Repo, blobs: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """`write_blobs` for who has something to do meanwhile: git has stored them when the block ends, or it raises."""
     from dulwich.object_format import get_object_format
     from dulwich.objects import Blob
     from dulwich.pack import PackChunkGenerator, UnpackedObject, obj_sha
@@ -31,12 +44,42 @@ def write_blobs(repo: Repo, blobs: Iterable[bytes]) -> list[bytes]:
     fresh = dict(zip(shas, contents, strict=True))
     for sha in objects.present(repo, fresh):
         del fresh[sha]
-    if fresh:
-        records = (
-            UnpackedObject(Blob.type_num, decomp_chunks=[data], sha=bytes.fromhex(sha.decode()))
-            for sha, data in fresh.items()
+    if not fresh:
+        yield shas
+        return
+    records = (
+        UnpackedObject(Blob.type_num, decomp_chunks=[data], sha=bytes.fromhex(sha.decode()))
+        for sha, data in fresh.items()
+    )
+    store = ("unpack-objects", "-q") if len(fresh) < _PACK_FROM else ("index-pack", "--stdin")
+    with _fed(repo, store, PackChunkGenerator(kind, num_records=len(fresh), records=records)):
+        yield shas
+
+
+@contextmanager
+def _fed(repo: Repo, args: Sequence[str], data: Iterable[bytes]) -> Iterator[None]:
+    """`git <args>`, given `data` before the block, and waited for after it. Raises GitError when git fails."""
+    with tempfile.TemporaryFile() as complaints:
+        process = subprocess.Popen(
+            ["git", *args],
+            bufsize=_BUFFER,
+            cwd=repo.folder,
+            env=repo.environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=complaints,
         )
-        pack = b"".join(PackChunkGenerator(kind, num_records=len(fresh), records=records))
-        store = ("unpack-objects", "-q") if len(fresh) < _PACK_FROM else ("index-pack", "--stdin")
-        repo.run(*store, input=pack)
-    return shas
+        assert process.stdin is not None
+        try:
+            with suppress(BrokenPipeError), process.stdin:  # its exit code and its words tell why
+                for piece in data:
+                    process.stdin.write(piece)
+            yield
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            code = process.wait()
+        if code != 0:
+            complaints.seek(0)
+            raise failure(args, code, complaints.read())

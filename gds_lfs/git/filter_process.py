@@ -21,18 +21,19 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol
 
 from gds_lfs.errors import GitDatasetsError, GitError
 from gds_lfs.git.paths import quote
-from gds_lfs.git.pkt_line import FLUSH, MAX_PAYLOAD, encode, read_list, read_packet
+from gds_lfs.git.pkt_line import FLUSH, MAX_PAYLOAD, PacketReader, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 CAPABILITIES = (b"clean", b"smudge", b"delay")
+
+_SUCCESS = encode(b"status=success\n") + FLUSH
 
 
 class Delayed:
@@ -46,32 +47,24 @@ class FilterError(GitDatasetsError):
     """One file cannot be filtered; the session goes on."""
 
 
-@dataclass(frozen=True)
-class Request:
-    """What git asks for one file. `pathname` is raw; an absent key is None, or the empty pathname."""
+class Request(NamedTuple):
+    """What git asks for one file. `pathname` is raw, and empty where there is none."""
 
     command: str
     pathname: bytes = b""
     can_delay: bool = False
     treeish: str | None = None
-    ref: str | None = None
-    blob: str | None = None
 
     @classmethod
     def decode(cls, lines: Sequence[bytes]) -> Request:
         """A request from its list of `key=value` lines; keys it does not know are ignored."""
-        values = {key: value for key, _, value in (line.partition(b"=") for line in lines)}
-
-        def text(key: bytes) -> str | None:
-            return os.fsdecode(values[key]) if key in values else None
-
+        values = dict([line.partition(b"=")[::2] for line in lines])
+        treeish = values.get(b"treeish")
         return cls(
-            command=text(b"command") or "",
-            pathname=values.get(b"pathname", b""),
-            can_delay=values.get(b"can-delay") == b"1",
-            treeish=text(b"treeish"),
-            ref=text(b"ref"),
-            blob=text(b"blob"),
+            os.fsdecode(values.get(b"command", b"")),
+            values.get(b"pathname", b""),
+            values.get(b"can-delay") == b"1",
+            None if treeish is None else os.fsdecode(treeish),
         )
 
 
@@ -91,9 +84,13 @@ class Handler(Protocol):
     def available(self) -> Iterable[bytes]:
         """Pathnames of delayed files that can be asked for now, or have failed; none when all were given."""
 
+    def answered(self) -> None:
+        """Called when an answer has gone out: time for what git need not wait for."""
+
 
 def serve(stdin: BinaryIO, stdout: BinaryIO, handler: Handler, report: Callable[[str], None] | None = None) -> None:
-    """Answer git until it hangs up. `report` gets a line for each failed file (default: standard error).
+    """Answer git until it hangs up. `stdin.read(n)` is to give what there is, as an unbuffered file does; `report` gets
+    a line for each failed file (default: standard error).
 
     Raises GitError when the other side does not speak the protocol.
     """
@@ -102,35 +99,36 @@ def serve(stdin: BinaryIO, stdout: BinaryIO, handler: Handler, report: Callable[
         session.greet()
         while True:
             session.answer()
+            handler.answered()
     except (EOFError, BrokenPipeError):
         return
 
 
 class _Session:
     def __init__(self, stdin: BinaryIO, stdout: BinaryIO, handler: Handler, report: Callable[[str], None]) -> None:
-        self._stdin = stdin
+        self._packets = PacketReader(stdin.read)
         self._stdout = stdout
         self._handler = handler
         self._report = report
 
     def greet(self) -> None:
         """Agree on version and capabilities."""
-        greeting = read_list(self._stdin)
+        greeting = self._packets.lines()
         if greeting[:1] != [b"git-filter-client"] or b"version=2" not in greeting:
             raise GitError("standard input does not speak git's filter protocol, version 2; git starts this command")
         self._send([b"git-filter-server", b"version=2"])
-        offered = read_list(self._stdin)
+        offered = self._packets.lines()
         self._send([b"capability=" + name for name in CAPABILITIES if b"capability=" + name in offered])
 
     def answer(self) -> None:
         """Read one request and answer it. Raises EOFError when there is none."""
-        request = Request.decode(read_list(self._stdin))
+        request = Request.decode(self._packets.lines())
         if request.command == "list_available_blobs":
             self._send([b"pathname=" + path for path in self._handler.available()])
             self._send([b"status=success"])
             return
         # git sends a content with every path; nothing is known about commands that are yet to come
-        content = _Content(self._stdin, ended=not request.pathname)
+        content = _Content(self._packets, ended=not request.pathname)
         try:
             result = self._result(request, content)
         except GitDatasetsError as error:
@@ -141,6 +139,9 @@ class _Session:
         content.drain()
         if isinstance(result, Delayed):
             self._send([b"status=delayed"])
+        elif isinstance(result, bytes) and 0 < len(result) <= MAX_PAYLOAD:
+            self._stdout.write(b"%b%04x%b%b" % (_SUCCESS, len(result) + 4, result, FLUSH + FLUSH))
+            self._stdout.flush()
         else:
             self._send_content(request, (result,) if isinstance(result, bytes) else result)
 
@@ -159,7 +160,7 @@ class _Session:
             self._refuse(request, error)
             self._send([b"status=error"])
             return
-        self._stdout.write(encode(b"status=success\n") + FLUSH)
+        self._stdout.write(_SUCCESS)
         end = FLUSH + FLUSH
         try:
             for piece in chain([first], pieces):
@@ -189,8 +190,8 @@ class _Session:
 class _Content:
     """The content of one request, from packets up to the flush."""
 
-    def __init__(self, stdin: BinaryIO, *, ended: bool) -> None:
-        self._stdin = stdin
+    def __init__(self, packets: PacketReader, *, ended: bool) -> None:
+        self._packets = packets
         self._rest = b""
         self._ended = ended
 
@@ -198,7 +199,10 @@ class _Content:
         """Up to `size` bytes; empty only at the end, or for a size of 0."""
         while not self._rest and not self._ended and size:
             self._rest = self._packet()
-        piece, self._rest = self._rest[:size], self._rest[size:]
+        if len(self._rest) <= size:
+            piece, self._rest = self._rest, b""
+        else:
+            piece, self._rest = self._rest[:size], self._rest[size:]
         return piece
 
     def read_all(self) -> bytes:
@@ -215,7 +219,7 @@ class _Content:
             self._packet()
 
     def _packet(self) -> bytes:
-        packet = read_packet(self._stdin)
+        packet = self._packets.packet()
         self._ended = packet is None
         return packet or b""
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gds_lfs.errors import GitDatasetsError, LockedError
-from gds_lfs.git.blob_writer import write_blobs
+from gds_lfs.git.blob_writer import write_blobs, writing_blobs
 from gds_lfs.git.cache_tree import invalidate
 from gds_lfs.git.index_file import UNKNOWN_STAT, IndexFile, UnsupportedIndexError, decode, encode, stat_data
 from gds_lfs.git.repo import Entry, index_variable
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gds_lfs.git.index_file import StatData
     from gds_lfs.git.repo import Repo
 
-__all__ = ["IndexUpdate", "UnsupportedIndexError", "unchanged", "update_with_git", "write_blobs"]
+__all__ = ["IndexUpdate", "UnsupportedIndexError", "unchanged", "update_with_git", "write_blobs", "writing_blobs"]
 
 _U32 = 0xFFFFFFFF
 _GITLINK = 0o160000

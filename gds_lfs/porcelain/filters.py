@@ -60,26 +60,25 @@ class Filter:
 
     def clean(self, request: Request, read: Read) -> bytes:
         """The pointer of the content that `read` yields, once it is stored. A pointer passes through unchanged."""
-        head = read_up_to(read, pointers.MAX_SIZE + 1)
-        if not head:
+        data = read_up_to(read, SMALL)
+        if not data:
             return b""
-        if len(head) <= pointers.MAX_SIZE:
-            known = pointers.recognise(head)
+        if len(data) <= pointers.MAX_SIZE:
+            known = pointers.recognise(data)
             if known is not None:
                 return known.encode()
-            if pointers.has_conflict(head):
+            if pointers.has_conflict(data):
                 raise FilterError(conflict_message(request.pathname))
-            if is_malformed(head):
+            if is_malformed(data):
                 self._malformed.append(request.pathname)
-                return head
-        elif sidecars.has_unsaved_rows(self.workspace.repo, request.pathname, head):
+                return data
+        elif sidecars.has_unsaved_rows(self.workspace.repo, request.pathname, data):
             self.workspace.messages.warn(
                 f"{quote(request.pathname)}: rows are still in its -wal file; a commit folds them in, "
                 f"or close the program that has it open"
             )
         if self._writer is None:
             self._writer = self.store.writer(framed=False)
-        data = head + read_up_to(read, SMALL - len(head))
         if len(data) < SMALL:  # most files: no need to stream them
             return self._writer.add_bytes(data).encode()
         return self._writer.add(rejoin(data, read)).encode()
@@ -110,6 +109,11 @@ class Filter:
         self._fetch({pointer: quote(path) for path, pointer in wanted.items()})
         self._available |= wanted
         return list(wanted)
+
+    def answered(self) -> None:
+        """While git puts the last answer to use: bring the pack's hash up to date."""
+        if self._writer is not None:
+            self._writer.digest()
 
     def finish(self) -> None:
         """Seal what was stored and say once what is absent, raw or malformed."""
@@ -244,11 +248,15 @@ def warn_of_malformed(workspace: Workspace, paths: Iterable[bytes]) -> None:
 
 def read_up_to(read: Read, size: int) -> bytes:
     """The first `size` bytes of a stream, or all of a shorter one."""
-    pieces: list[bytes] = []
-    while size and (piece := read(size)):
-        pieces.append(piece)
-        size -= len(piece)
-    return b"".join(pieces)
+    data = read(size)
+    if 0 < len(data) < size:
+        pieces = [data]
+        size -= len(data)
+        while size and (piece := read(size)):
+            pieces.append(piece)
+            size -= len(piece)
+        data = b"".join(pieces) if len(pieces) > 1 else data
+    return data
 
 
 def rejoin(head: bytes, read: Read) -> Read:

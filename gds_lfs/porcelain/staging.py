@@ -10,7 +10,7 @@ import stat as statmodule
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gds_lfs.git.index import IndexUpdate, UnsupportedIndexError, update_with_git, write_blobs
+from gds_lfs.git.index import IndexUpdate, UnsupportedIndexError, update_with_git, write_blobs, writing_blobs
 
 if TYPE_CHECKING:
     import os
@@ -48,25 +48,25 @@ def stage(
     *,
     since: float | None = None,
 ) -> list[tuple[Blob, bytes]]:
-    """Write the blobs, then their entries and the removals. Gives each blob with its id; raises LockedError.
+    """Write the blobs, their entries and the removals. Gives each blob with its id; raises LockedError.
 
     `since` is when reading the files began (seconds since 1970): what changed later is looked at again by git.
     """
-    shas = write_blobs(repo, [blob.text for blob in blobs])
-    written = list(zip(blobs, shas, strict=True))
-    if not written and not removed:
+    if not blobs and not removed:
         return []
+    texts = [blob.text for blob in blobs]
     try:
-        with IndexUpdate(repo, index, since=since) as update:
+        with IndexUpdate(repo, index, since=since) as update, writing_blobs(repo, texts) as shas:
             for path in removed:
                 update.remove(path)
-            for blob, sha in written:
+            for blob, sha in zip(blobs, shas, strict=True):
                 update.set(blob.path, blob.mode, sha, blob.stat)
     except UnsupportedIndexError:
+        shas = write_blobs(repo, texts)
         entries = [(0, b"", path) for path in removed]
-        entries += [(blob.mode, sha, blob.path) for blob, sha in written]
+        entries += [(blob.mode, sha, blob.path) for blob, sha in zip(blobs, shas, strict=True)]
         update_with_git(repo, entries, index)
-    return written
+    return list(zip(blobs, shas, strict=True))
 
 
 def restage(repo: Repo, entries: Sequence[tuple[Entry, os.stat_result | None]], *, since: float | None = None) -> None:

@@ -44,7 +44,7 @@ from __future__ import annotations
 import hashlib
 import struct
 import threading
-from dataclasses import dataclass
+from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
@@ -66,6 +66,9 @@ FRAME_SIZE = 1024 * 1024
 FRAME_MEMBERS = 2048
 NO_BASE = bytes(OID_SIZE)
 
+_UNHASHED = 16
+"""Records that `PackStream` holds until it hashes them."""
+
 _FIXED = struct.Struct("<4sBBIII32sI")
 _CRC = struct.Struct("<I")
 _MEMBER = struct.Struct("<32sI")
@@ -75,8 +78,7 @@ _HEADER_SIZE = _FIXED.size + _CRC.size
 _NEWER = "was written by a newer git-datasets: update git-datasets to read it"
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """What a record says before its payload."""
 
     kind: int
@@ -114,8 +116,7 @@ class Header:
         return fixed + _CRC.pack(crc32(members, crc32(fixed))) + members
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """A header and the payload as stored."""
 
     header: Header
@@ -265,24 +266,35 @@ class PackStream:
         self._write = write
         self._headers: list[bytes] = []
         self._digest = hashlib.sha256()
+        self._unhashed: deque[bytes] = deque()
+        self._hashing = threading.Lock()
         self._put(PACK_HEADER)
 
     def add(self, record: Record) -> None:
         """Write one record; raises what `write` does."""
-        offset, data = self.size, encode_record(record)
-        self._put(data)
+        offset, header = self.size, record.header.encode()
+        self._put(header + record.payload)
         self.entries.append(Entry(offset, record.header))
-        self._headers.append(data[: record.header.size])
+        self._headers.append(header)
+
+    def digest(self) -> None:
+        """Hash what was written by now. `add` leaves that to a moment, or a thread, that has time for it."""
+        with self._hashing:
+            while self._unhashed:
+                self._digest.update(self._unhashed.popleft())
 
     def finish(self) -> Oid:
         """Write footer and trailer; the pack's id. Raises what `write` does."""
         self._put(encode_footer(self._headers))
+        self.digest()
         return self._digest.digest()
 
     def _put(self, data: bytes) -> None:
         self._write(data)
-        self._digest.update(data)
+        self._unhashed.append(data)
         self.size += len(data)
+        if len(self._unhashed) > _UNHASHED:
+            self.digest()
 
 
 def scan(read_at: Callable[[int, int], bytes], end: int, start: int = 0) -> Iterator[Entry]:
@@ -334,9 +346,13 @@ _SAMPLE, _SAMPLES = 1024, 16
 
 
 def _may_shrink(raw: bytes) -> bool:
-    """False where a sample of a large payload hardly shrinks: a fifth of the cost of trying it all."""
-    if len(raw) < 16 * _SAMPLE * _SAMPLES:
+    """False where a sample hardly shrinks: a fifth of the cost of trying it all."""
+    if len(raw) < 4 * _SAMPLE:
         return True
+    if len(raw) < 16 * _SAMPLE * _SAMPLES:
+        middle = len(raw) // 2  # behind whatever a format begins with
+        sample = raw[middle - _SAMPLE : middle + _SAMPLE]
+        return len(_zstd().sampler.compress(sample)) < len(sample)
     step = len(raw) // _SAMPLES
     sample = b"".join([raw[at : at + _SAMPLE] for at in range(0, step * _SAMPLES, step)])
     return len(_zstd().sampler.compress(sample)) <= len(sample) * 0.99

@@ -54,6 +54,10 @@ class TempPack:
                 os.lseek(self._descriptor, self.size, os.SEEK_SET)
             raise _write_error(self._path, error) from error
 
+    def digest(self) -> None:
+        """Hash what was written by now: `seal` has less to do then."""
+        self._stream.digest()
+
     def seal(self, packs: Path, sealed: Callable[[Path, Sequence[pack.Entry]], None]) -> None:
         """Complete the pack and move it under `packs`; `sealed` is told before the lock goes."""
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from contextlib import closing, contextmanager
+from contextlib import closing
 from io import BytesIO
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -73,10 +73,11 @@ class StoreWriter:
         self._frames = {kind: _Frame() for kind in (pack.CHUNKS, pack.MANIFESTS)}
         self._encoding: deque[Future[pack.Record]] = deque()
         self._sealing: deque[Future[None]] = deque()
+        self._guard = _Guard(self._check, self._give_up)
 
     def add(self, read: Callable[[int], bytes]) -> Pointer:
         """Store what `read` gives (at most n bytes for `read(n)`, b"" at the end only)."""
-        with self._guard():
+        with self._guard:
             source = Source(read, self._threads)
             chunks = chunker.split(source.read)
             first = next(chunks, b"")
@@ -93,11 +94,11 @@ class StoreWriter:
         """Store `data`."""
         if len(data) > chunker.SMALL:
             return self.add(BytesIO(data).read)
-        with self._guard():
+        with self._guard:
             pointer = Pointer(oid_of(data), len(data))
             if self._framed:
                 self._put_chunks([pointer.oid], [data])
-            elif self._fresh(pack.CHUNKS, [pointer.oid]):  # a filter's way: nothing to gather
+            elif self._is_fresh(pack.CHUNKS, pointer.oid):  # a filter's way: nothing to gather
                 self._write(pack.make_record(pack.CHUNKS, [(pointer.oid, data)]))
             return pointer
 
@@ -111,7 +112,7 @@ class StoreWriter:
             files = read_files(batch)
             small = [file.data for file in files if file.data is not None]
             pointers = [Pointer(oid_of(data), len(data)) for data in small]
-            with self._guard():
+            with self._guard:
                 self._put_chunks([pointer.oid for pointer in pointers], small)
                 if not self._framed:
                     self._settle()
@@ -122,13 +123,18 @@ class StoreWriter:
     def add_record(self, record: pack.Record) -> None:
         """Store a record as it is, which `pack.unpack` has checked, unless all its members are stored."""
         header = record.header
-        with self._guard():
+        with self._guard:
             if self._fresh(header.kind, [oid for oid, _ in header.members]):
                 self._write(record)
 
+    def digest(self) -> None:
+        """Hash what was written by now, when there is time for it."""
+        if self._temp is not None:
+            self._temp.digest()
+
     def seal(self) -> None:
         """Complete what was added: frames written, packs in their place, the catalog told."""
-        with self._guard():
+        with self._guard:
             self._settle()
             if self._temp is not None:
                 temp, self._temp = self._temp, None
@@ -166,7 +172,7 @@ class StoreWriter:
         while hashing:
             self._put_group(*hashing.popleft(), listed)
         oid = source.oid()
-        if len(listed) > 1 and self._fresh(pack.MANIFESTS, [oid]):
+        if len(listed) > 1 and self._is_fresh(pack.MANIFESTS, oid):
             data = Manifest(oid, source.size, tuple(listed)).encode()
             if len(data) > pack.MAX_RAW:
                 raise StoreWriteError(f"{source.size} bytes are too large a file: its list of chunks is above 256 MiB")
@@ -183,6 +189,12 @@ class StoreWriter:
             if oid in fresh:
                 fresh.remove(oid)
                 self._put(pack.CHUNKS, oid, data)
+
+    def _is_fresh(self, kind: int, oid: Oid) -> bool:
+        key = kind, oid
+        if key in self._written or key in self._pending or oid == EMPTY:
+            return False
+        return oid not in self._stored(kind, [oid])
 
     def _fresh(self, kind: int, ids: Iterable[Oid]) -> set[Oid]:
         """Those that are neither stored nor on their way."""
@@ -220,32 +232,48 @@ class StoreWriter:
         if self._temp is None:
             self._temp = TempPack(self._root / "tmp")
         self._temp.append(record)
-        self._written.update((record.header.kind, oid) for oid, _ in record.header.members)
+        if self._framed:
+            self._threads.pool.submit(self._temp.digest)
+        kind = record.header.kind
+        self._written.update([(kind, oid) for oid, _ in record.header.members])
         if self._temp.size >= PACK_SIZE:
             temp, self._temp = self._temp, None
             self._sealing.append(self._threads.sealer.submit(temp.seal, self._root / "packs", self._sealed))
             while len(self._sealing) > AHEAD:
                 self._sealing.popleft().result()
 
-    @contextmanager
-    def _guard(self) -> Iterator[None]:
-        """After a failed write, nothing that was gathered counts as stored any more."""
+    def _check(self) -> None:
         if self._failed is not None:
             raise self._failed
-        try:
-            yield
-        except OSError:  # from what is being read; what other contents gave is unharmed
-            raise
-        except BaseException as error:
-            if self._framed:  # contents that were promised are lost: there is no going on
-                self._failed = error
-            if self._temp is not None and not isinstance(error, Exception):
-                self._temp.abandon()  # an interrupt may have come in the middle of a record
-                self._temp = None
-            self._encoding.clear()
-            self._frames = {kind: _Frame() for kind in self._frames}
-            self._pending.clear()
-            raise
+
+    def _give_up(self, error: BaseException) -> None:
+        """After a failed write, nothing that was gathered counts as stored any more."""
+        if self._framed:  # contents that were promised are lost: there is no going on
+            self._failed = error
+        if self._temp is not None and not isinstance(error, Exception):
+            self._temp.abandon()  # an interrupt may have come in the middle of a record
+            self._temp = None
+        self._encoding.clear()
+        self._frames = {kind: _Frame() for kind in self._frames}
+        self._pending.clear()
+
+
+class _Guard:
+    """Around whatever a writer does: one that has failed does no more. (A generator would cost a small file more.)"""
+
+    def __init__(self, check: Callable[[], None], give_up: Callable[[BaseException], None]) -> None:
+        self._check = check
+        self._give_up = give_up
+
+    def __enter__(self) -> None:
+        self._check()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # An OSError is from what is being read; what other contents gave is unharmed.
+        if error is not None and not isinstance(error, OSError):
+            self._give_up(error)
 
 
 class _Frame:

@@ -42,11 +42,14 @@ class Handler:
     def available(self):
         return list(self.delayed)
 
+    def answered(self):
+        pass
+
 def log(what, request):
     with open(os.environ["FILTER_LOG"], "a") as file:
         print(what, repr(request.pathname), request.can_delay, request.treeish is not None, file=file)
 
-serve(sys.stdin.buffer, sys.stdout.buffer, Handler())
+serve(sys.stdin.buffer.raw, sys.stdout.buffer, Handler())
 """
 NAMES = [b"a b", b" lead", b"new\nline", b"tab\t", b'q"', b"per%f", b"back\\slash", b"\xff\xfe", b"-dash", b"line\n"]
 

@@ -8,7 +8,7 @@ import pytest
 
 from gds_lfs.errors import GitError, MissingObjectError
 from gds_lfs.git.filter_process import DELAYED, FilterError, Request, serve
-from gds_lfs.git.pkt_line import FLUSH, MAX_PAYLOAD, encode, read_packet
+from gds_lfs.git.pkt_line import FLUSH, MAX_PAYLOAD, PacketReader, encode
 
 
 def packets(*lines: bytes) -> bytes:
@@ -41,6 +41,10 @@ class Handler:
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.delayed: dict[bytes, bytes] = {}
+        self.answers = 0
+
+    def answered(self):
+        self.answers += 1
 
     def clean(self, request, read):
         self.requests.append(request)
@@ -97,7 +101,18 @@ def test_what_a_request_says():
     handler = Handler()
     extra = (b"ref=refs/heads/x", b"treeish=" + b"1" * 40, b"blob=" + b"2" * 40, b"surprise=1", b"no-equals")
     session(ask(b"smudge", b" a=b\n%f\xff\n", b"x", *extra), handler=handler)
-    assert handler.requests == [Request("smudge", b" a=b\n%f\xff\n", False, "1" * 40, "refs/heads/x", "2" * 40)]
+    assert handler.requests == [Request("smudge", b" a=b\n%f\xff\n", False, "1" * 40)]
+
+
+def test_an_empty_answer_is_no_packet():
+    out, _ = session(ask(b"smudge", b"a"), ask(b"smudge", b"b", b"B"))
+    assert out == answer(b"") + answer(b"b")
+
+
+def test_every_answer_is_followed_by_time():
+    handler = Handler()
+    session(ask(b"clean", b"a", b"x"), ask(b"clean", b"refused", b"x"), AVAILABLE, handler=handler)
+    assert handler.answers == 3
 
 
 def test_delayed_files_and_a_missing_one():
@@ -148,15 +163,16 @@ def test_unknown_commands():
 def test_output_is_cut_into_packets():
     content = bytes(range(97, 123)) * 10_000
     out, _ = session(ask(b"smudge", b"big", content))
-    stream = io.BytesIO(out)
-    assert read_packet(stream) == b"status=success\n"
-    assert read_packet(stream) is None
+    packets = PacketReader(io.BytesIO(out).read)
+    assert packets.lines() == [b"status=success"]
     pieces = []
-    while (piece := read_packet(stream)) is not None:
+    while (piece := packets.packet()) is not None:
         pieces.append(piece)
     assert b"".join(pieces) == content
     assert {len(piece) for piece in pieces[:-1]} == {MAX_PAYLOAD}
-    assert stream.read() == FLUSH
+    assert packets.packet() is None
+    with pytest.raises(EOFError):
+        packets.packet()
 
 
 def test_the_end_at_every_byte():
