@@ -15,6 +15,7 @@ import click
 
 from gds_lfs import __version__
 from gds_lfs.errors import GitDatasetsError, NotARepositoryError
+from gds_lfs.plumbing import clean, filter_process, hook, merge_driver, open_workspace, smudge
 from gds_lfs.porcelain.messages import Messages
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from gds_lfs.porcelain.workspace import Workspace
 
 INTERRUPTED = 130
-PIPE = 1 << 16
 SHELL = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -69,17 +69,11 @@ def _progress() -> Any:
     return TerminalProgress()
 
 
-def _open(messages: Messages) -> Workspace:
-    from gds_lfs.porcelain.workspace import Workspace
-
-    return Workspace.open(messages)
-
-
 def _settled(messages: Messages) -> Workspace:
     """The repository, after what an unfinished commit left in it is settled."""
     from gds_lfs.porcelain import recovery
 
-    workspace = _open(messages)
+    workspace = open_workspace(messages)
     recovery.settle(workspace)
     return workspace
 
@@ -101,13 +95,13 @@ def install(messages: Messages, *, local: bool, lfs_agent: bool, url: str | None
     if lfs_agent:
         from gds_lfs.porcelain.install_lfs import install_agent
 
-        install_agent(_open(messages), url, git_remote)
+        install_agent(open_workspace(messages), url, git_remote)
         return
     if url or git_remote:
         raise click.UsageError("--remote and --for belong to --lfs-agent")
     verbs.install(messages, "local" if local else "global")
     try:
-        workspace = _open(messages)
+        workspace = open_workspace(messages)
     except NotARepositoryError:
         return
     if verbs.has_data(workspace):
@@ -122,7 +116,7 @@ def uninstall(messages: Messages) -> None:
     from gds_lfs.porcelain import install as verbs
 
     try:
-        workspace = _open(messages)
+        workspace = open_workspace(messages)
     except NotARepositoryError:
         workspace = None
     verbs.uninstall(messages, workspace)
@@ -342,7 +336,7 @@ def env(messages: Messages) -> None:
     from gds_lfs.porcelain import inspect
 
     try:
-        workspace = _open(messages)
+        workspace = open_workspace(messages)
     except NotARepositoryError:
         workspace = None
     inspect.env(messages, workspace)
@@ -368,78 +362,11 @@ def demo(messages: Messages, folder: Path) -> None:
     run(messages, folder)
 
 
-@cli.command("filter-process", hidden=True)
-@click.pass_obj
-def filter_process(messages: Messages) -> None:
-    """What git starts for all files of one command (filter.datasets.process)."""
-    from gds_lfs.git.filter_process import serve
-    from gds_lfs.porcelain.filters import Filter
-
-    session = Filter(_open(messages))
-    try:
-        with (
-            open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as stdin,
-            # An answer leaves in one system call, whatever PYTHONUNBUFFERED says.
-            open(sys.stdout.fileno(), "wb", buffering=PIPE, closefd=False) as stdout,
-        ):
-            serve(stdin, stdout, session)
-    finally:
-        session.finish()
-
-
-@cli.command(hidden=True)
-@click.argument("path", type=click.Path(path_type=bytes))
-@click.pass_obj
-def clean(messages: Messages, path: bytes) -> None:
-    """filter.datasets.clean"""
-    from gds_lfs.porcelain.filters import clean_one
-
-    clean_one(_open(messages), path, sys.stdin.buffer, sys.stdout.buffer)
-
-
-@cli.command(hidden=True)
-@click.argument("path", type=click.Path(path_type=bytes))
-@click.pass_obj
-def smudge(messages: Messages, path: bytes) -> None:
-    """filter.datasets.smudge"""
-    from gds_lfs.porcelain.filters import smudge_one
-
-    smudge_one(_open(messages), path, sys.stdin.buffer, sys.stdout.buffer)
-
-
-@cli.command("merge-driver", hidden=True)
-@click.argument("ancestor", type=click.Path(path_type=Path))
-@click.argument("ours", type=click.Path(path_type=Path))
-@click.argument("theirs", type=click.Path(path_type=Path))
-@click.argument("path", type=click.Path(path_type=bytes))
-@click.pass_obj
-def merge_driver(messages: Messages, ancestor: Path, ours: Path, theirs: Path, path: bytes) -> None:
-    """merge.datasets.driver"""
-    from gds_lfs.porcelain.merging import merge
-
-    if not merge(messages, ancestor, ours, theirs, path):
-        sys.exit(1)
-
-
-@cli.command(hidden=True)
-@click.argument("name")
-@click.argument("args", nargs=-1)
-@click.pass_obj
-def hook(messages: Messages, name: str, args: tuple[str, ...]) -> None:
-    """What the hooks call. One that comes after the fact reports an error and succeeds."""
-    from gds_lfs.porcelain import events, sync
-
-    if name in ("pre-commit", "pre-merge-commit"):
-        events.pre_commit(_open(messages))
-    elif name == "pre-push":
-        lines = sys.stdin.read().splitlines()
-        sync.pre_push(_open(messages), args[0] if args else "origin", lines)
-    else:
-        try:
-            workspace = _open(messages)
-            events.post_commit(workspace) if name == "post-commit" else events.after_checkout(workspace)
-        except GitDatasetsError as error:
-            messages.warn(str(error))
+cli.add_command(filter_process)
+cli.add_command(clean)
+cli.add_command(smudge)
+cli.add_command(merge_driver)
+cli.add_command(hook)
 
 
 def main() -> None:

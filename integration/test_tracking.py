@@ -127,3 +127,30 @@ def test_add_leaves_a_malformed_pointer_as_git_add_does(ready: Machine, work: Pa
 def test_help_keeps_its_lines(ready: Machine) -> None:
     told = ready.gd(ready.root, "-h").stdout
     assert "\n  Once:            git datasets install\n" in told
+
+
+@pytest.mark.parametrize(("field", "stays"), [("photo", False), ("image", True)])
+def test_what_is_left_of_the_template_is_what_was_kept(ready: Machine, field: str, stays: bool) -> None:
+    repo = ready.repo("fresh")
+    ready.gd(repo, "new")
+    text = (repo / "index.py").read_text().replace("image: File", f"{field}: File")
+    (repo / "index.py").write_text(text)
+    ready.git(repo, "add", "index.py")
+    ready.git(repo, "commit", "-qm", "the dataset")
+    lines = ready.git(repo, "show", "HEAD:.gitattributes").stdout
+    assert ("/image/**" in lines) is stays
+    assert f"/{field}/**" in lines
+    assert is_clean(ready, repo)
+
+
+def test_the_templates_pattern_stays_where_files_use_it(ready: Machine) -> None:
+    repo = ready.repo("fresh")
+    ready.gd(repo, "new")
+    (repo / "image").mkdir()
+    (repo / "image/mine.jpg").write_bytes(b"\xff\xd8\xff" + b"m" * 3000)
+    text = (repo / "index.py").read_text().replace("image: File", "photo: File")
+    (repo / "index.py").write_text(text)
+    ready.git(repo, "add", "index.py", "image")
+    ready.git(repo, "commit", "-qm", "the dataset and a picture of mine")
+    assert "/image/**" in ready.git(repo, "show", "HEAD:.gitattributes").stdout
+    assert blob(ready, repo, "HEAD:image/mine.jpg").startswith("version git-datasets/1\n")

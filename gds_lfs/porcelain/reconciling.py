@@ -25,7 +25,7 @@ from gds_lfs.porcelain.contents import Contents
 from gds_lfs.porcelain.pointers import in_entries
 from gds_lfs.porcelain.setup_texts import Setup
 from gds_lfs.porcelain.target import Placement, Target, file_state, text
-from gds_lfs.porcelain.tracking import registrations
+from gds_lfs.porcelain.tracking import TEMPLATE_FILES, registrations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -236,7 +236,9 @@ class Reconciliation:
         owned = self._owned(former)
         current = {registration.field_folder(name) for name in declaration.file_fields()}
         gone = {path[: path.index(b"/", len(folder))] for path in owned} - current
-        entries = {e.path: e for e in self.repo.staged(sorted({*current, *gone, former}), self.index)}
+        template = {registration.field_folder(name) for name in TEMPLATE_FILES} - current if database is None else set()
+        entries = {e.path: e for e in self.repo.staged(sorted({*current, *gone, *template, former}), self.index)}
+        gone |= {each for each in template if not any(path.startswith(each + b"/") for path in entries)}
         patterns = [registration.folder_pattern(each) for each in sorted(gone)]
         target = Target(registration, Setup(registration, declaration, tuple(patterns)), new, result)
         for path, pointer in wanted.items():

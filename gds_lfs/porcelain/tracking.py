@@ -48,6 +48,9 @@ class Dataset:
     #     return len(image.read_bytes())
 '''
 
+TEMPLATE_FILES = ("image",)
+"""The File fields of `TEMPLATE`, which its first commit forgets where they were not kept."""
+
 
 @dataclass(frozen=True)
 class Registration:
