@@ -84,7 +84,7 @@ class Frames:
 
 
 def _decode(record: pack.Record, base_lookup: Callable[[Oid], bytes]) -> Frame:
-    raw = memoryview(pack.raw_bytes(record, base_lookup))
+    raw = pack.raw_bytes(record, base_lookup)
     slices = {}
     offset = 0
     for oid, size in record.header.members:

@@ -3,7 +3,7 @@
 ::
 
     <root>/packs/ab/<sha256>.pack      sealed packs
-    <root>/tmp/<random>.pack, .lock    packs being written, see store/temp.py
+    <root>/tmp/<random>.pack, .part, .lock    packs being written, see store/temp.py
     <root>/catalog.sqlite              see store/catalog.py; may be deleted
     <root>/quarantine/<sha256>.pack    packs in which a damaged record was found; what was whole has been copied out
 
@@ -26,7 +26,7 @@ from gds_lfs.store.catalog import Catalog, Place, table_of_contents
 from gds_lfs.store.files import OpenFiles
 from gds_lfs.store.frames import Frames
 from gds_lfs.store.reader import Reader
-from gds_lfs.store.temp import TempPacks, abandoned
+from gds_lfs.store.temp import IncomingPack, TempPacks, abandoned
 from gds_lfs.store.writer import StoreWriter
 
 if TYPE_CHECKING:
@@ -135,6 +135,18 @@ class LocalStore:
         """A writer with a pack of its own; what dead writers left is recovered first. Raises StoreWriteError."""
         self.recover()
         return self._new_writer(framed)
+
+    def incoming(self) -> IncomingPack:
+        """A place for a pack that comes whole, from elsewhere. Raises StoreWriteError."""
+        return IncomingPack(self._root / "tmp")
+
+    def has_pack(self, name: str) -> bool:
+        """Whether there is a sealed pack of this name: its id in hex."""
+        return os.path.exists(os.path.join(self._packs, name[:2], f"{name}.pack"))
+
+    def adopt(self, incoming: IncomingPack, name: str, entries: Sequence[pack.Entry]) -> None:
+        """Seal a pack that has come whole, and whose records, `entries`, were checked. Raises StoreWriteError."""
+        incoming.seal(name, self._root / "packs", self._add_pack, entries)
 
     def recover(self) -> int:
         """Seal what is whole in the packs of writers that died; how many there were. Raises StoreWriteError."""

@@ -65,9 +65,12 @@ FRAME_SIZE = 1024 * 1024
 """Raw bytes of small objects that are worth compressing together, in one record of at most `FRAME_MEMBERS`."""
 FRAME_MEMBERS = 2048
 NO_BASE = bytes(OID_SIZE)
+_MAGIC = b"GDSR"
+_FOOTER_MAGIC = b"GDSF"
 
-_UNHASHED = 16
-"""Records that `PackStream` holds until it hashes them."""
+_SMALL = 64 * 1024
+_UNHASHED = 32
+"""Pieces that `PackStream` holds until it hashes them: two of a large record."""
 
 _FIXED = struct.Struct("<4sBBIII32sI")
 _CRC = struct.Struct("<I")
@@ -102,7 +105,7 @@ class Header(NamedTuple):
     def encode(self) -> bytes:
         """The header and the members as they stand before the payload and in the footer."""
         fixed = _FIXED.pack(
-            b"GDSR",
+            _MAGIC,
             self.kind,
             self.encoding,
             len(self.members),
@@ -117,10 +120,10 @@ class Header(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A header and the payload as stored."""
+    """A header and the payload as stored, which may be a view of what was read."""
 
     header: Header
-    payload: bytes
+    payload: bytes | memoryview
 
 
 class Entry(NamedTuple):
@@ -130,7 +133,7 @@ class Entry(NamedTuple):
     header: Header
 
 
-def make_record(kind: int, items: Sequence[tuple[Oid, bytes]]) -> Record:
+def make_record(kind: int, items: Sequence[tuple[Oid, bytes | memoryview]]) -> Record:
     """A record of `items` (id and bytes), compressed where that saves at least 3 %."""
     raw = items[0][1] if len(items) == 1 else b"".join([data for _, data in items])
     encoding, payload = RAW, raw
@@ -145,12 +148,12 @@ def make_record(kind: int, items: Sequence[tuple[Oid, bytes]]) -> Record:
 
 def encode_record(record: Record) -> bytes:
     """The record's bytes in a pack."""
-    return record.header.encode() + record.payload
+    return b"".join((record.header.encode(), record.payload))
 
 
 def header_size(data: bytes | memoryview) -> int:
     """How long the header that `data` begins with is, members included. Raises CorruptObjectError for no header."""
-    if len(data) < _HEADER_SIZE or bytes(data[:4]) != b"GDSR":
+    if len(data) < _HEADER_SIZE or bytes(data[:4]) != _MAGIC:
         raise CorruptObjectError("not the beginning of a pack record")
     count: int = _FIXED.unpack_from(data)[3]
     return _HEADER_SIZE + count * _MEMBER.size
@@ -171,15 +174,18 @@ def decode_header(data: bytes | memoryview) -> Header:
     return header
 
 
-def decode_record(data: bytes) -> Record:
-    """Read exactly one record; raises CorruptObjectError. `raw_bytes` and `unpack` check the payload, this does not."""
+def decode_record(data: bytes | memoryview) -> Record:
+    """Read exactly one record, without a copy of its payload; raises CorruptObjectError.
+
+    `raw_bytes` and `unpack` check the payload, this does not.
+    """
     header = decode_header(data)
     if len(data) != header.record_size:
         raise CorruptObjectError("a pack record is cut short")
-    return Record(header, data[header.size :])
+    return Record(header, memoryview(data)[header.size :])
 
 
-def raw_bytes(record: Record, base_lookup: Callable[[Oid], bytes]) -> bytes:
+def raw_bytes(record: Record, base_lookup: Callable[[Oid], bytes]) -> memoryview:
     """The members' bytes, one after the other; a chunk's id is not checked yet, a manifest's CRC is.
 
     `base_lookup` gives the bytes of a chunk by id. Raises CorruptObjectError, GitDatasetsError for what only a newer
@@ -197,10 +203,10 @@ def raw_bytes(record: Record, base_lookup: Callable[[Oid], bytes]) -> bytes:
         payload = _decompress(record, base_lookup(header.base) if header.encoding == ZSTD_DICT else None)
     if len(payload) != header.raw_size:
         raise CorruptObjectError(f"the record of object {first.hex()} is damaged", first)
-    return payload
+    return memoryview(payload)
 
 
-def unpack(record: Record, base_lookup: Callable[[Oid], bytes]) -> list[tuple[Oid, bytes]]:
+def unpack(record: Record, base_lookup: Callable[[Oid], bytes]) -> list[tuple[Oid, memoryview]]:
     """The members, each with its bytes, all checked. Raises what `raw_bytes` does."""
     items = list(members(record.header, raw_bytes(record, base_lookup)))
     if record.header.kind == CHUNKS:
@@ -210,7 +216,7 @@ def unpack(record: Record, base_lookup: Callable[[Oid], bytes]) -> list[tuple[Oi
     return items
 
 
-def members(header: Header, raw: bytes) -> Iterator[tuple[Oid, bytes]]:
+def members(header: Header, raw: memoryview) -> Iterator[tuple[Oid, memoryview]]:
     """The members, each with its bytes, cut out of `raw_bytes`."""
     offset = 0
     for oid, size in header.members:
@@ -218,14 +224,35 @@ def members(header: Header, raw: bytes) -> Iterator[tuple[Oid, bytes]]:
         offset += size
 
 
+def check_part(data: memoryview, offset: int, base_lookup: Callable[[Oid], bytes]) -> tuple[list[Entry], list[Entry]]:
+    """The records of a part of a pack, all checked as `unpack` does: `data` begins with the pack's header (`offset` 0)
+    or a record, and ends where a record or the pack does. Where the pack does, also its table of contents.
+
+    Raises CorruptObjectError for anything else, and what `unpack` raises.
+    """
+    entries: list[Entry] = []
+    position = len(PACK_HEADER) if offset == 0 else 0
+    if data[:position] != PACK_HEADER[:position]:
+        raise CorruptObjectError("not the beginning of a pack")
+    while position < len(data):
+        if data[position : position + len(_FOOTER_MAGIC)] == _FOOTER_MAGIC:
+            return entries, decode_footer(data[position:])
+        header = decode_header(data[position:])
+        end = position + header.record_size
+        unpack(decode_record(data[position:end]), base_lookup)
+        entries.append(Entry(offset + position, header))
+        position = end
+    return entries, []
+
+
 def encode_footer(headers: Iterable[bytes]) -> bytes:
     """The footer and the trailer of a pack whose records have these encoded headers."""
     parts = list(headers)
-    footer = b"".join([_FOOTER.pack(b"GDSF", len(parts)), *parts])
+    footer = b"".join([_FOOTER.pack(_FOOTER_MAGIC, len(parts)), *parts])
     return footer + _TRAILER.pack(len(footer), crc32(footer), b"GDSE")
 
 
-def footer_size(tail: bytes) -> int:
+def footer_size(tail: bytes | memoryview) -> int:
     """From a pack's last bytes (12 at least), the size of footer and trailer together. Raises CorruptObjectError."""
     if len(tail) < TRAILER_SIZE or tail[-4:] != b"GDSE":
         raise CorruptObjectError("not a sealed pack: it has no trailer")
@@ -233,14 +260,14 @@ def footer_size(tail: bytes) -> int:
     return size + TRAILER_SIZE
 
 
-def decode_footer(data: bytes) -> list[Entry]:
+def decode_footer(data: bytes | memoryview) -> list[Entry]:
     """Read a pack's last `footer_size` bytes; raises CorruptObjectError where they are damaged."""
     if len(data) != footer_size(data) or len(data) < _FOOTER.size + TRAILER_SIZE:
         raise CorruptObjectError("a pack's footer is cut short")
     _, crc, _ = _TRAILER.unpack(data[-TRAILER_SIZE:])
     footer = memoryview(data)[:-TRAILER_SIZE]
     magic, count = _FOOTER.unpack_from(footer)
-    if magic != b"GDSF" or crc32(footer) != crc:
+    if magic != _FOOTER_MAGIC or crc32(footer) != crc:
         raise CorruptObjectError("a pack's footer is damaged")
     entries = []
     position, offset = _FOOTER.size, len(PACK_HEADER)
@@ -260,20 +287,23 @@ class PackStream:
     `entries` are the records so far, `size` is the number of bytes.
     """
 
-    def __init__(self, write: Callable[[bytes], None]) -> None:
+    def __init__(self, write: Callable[[bytes | memoryview], None]) -> None:
         self.entries: list[Entry] = []
         self.size = 0
         self._write = write
         self._headers: list[bytes] = []
         self._digest = hashlib.sha256()
-        self._unhashed: deque[bytes] = deque()
+        self._unhashed: deque[bytes | memoryview] = deque()
         self._hashing = threading.Lock()
         self._put(PACK_HEADER)
 
     def add(self, record: Record) -> None:
         """Write one record; raises what `write` does."""
         offset, header = self.size, record.header.encode()
-        self._put(header + record.payload)
+        if len(record.payload) < _SMALL:
+            self._put(b"".join((header, record.payload)))
+        else:  # a copy costs more than a call
+            self._put(header, record.payload)
         self.entries.append(Entry(offset, record.header))
         self._headers.append(header)
 
@@ -289,36 +319,57 @@ class PackStream:
         self.digest()
         return self._digest.digest()
 
-    def _put(self, data: bytes) -> None:
-        self._write(data)
-        self._unhashed.append(data)
-        self.size += len(data)
+    def _put(self, *pieces: bytes | memoryview) -> None:
+        for piece in pieces:
+            self._write(piece)
+        self._unhashed.extend(pieces)
+        self.size += sum(map(len, pieces))
         if len(self._unhashed) > _UNHASHED:
             self.digest()
 
 
-def scan(read_at: Callable[[int, int], bytes], end: int, start: int = 0) -> Iterator[Entry]:
-    """The complete records between `start` (0: the pack's beginning) and `end`, up to the first that is not whole.
+def scan(read_at: Callable[[int, int], bytes], end: int, start: int = 0, *, past_gaps: bool = False) -> Iterator[Entry]:
+    """The complete records between `start` (0: the pack's beginning) and `end`, up to the first that is not whole;
+    with `past_gaps` also those behind whatever is none.
 
     `read_at(offset, size)` gives at most `size` bytes. Payloads are not read, let alone checked.
     """
     if start == 0:
-        if read_at(0, len(PACK_HEADER)) != PACK_HEADER:
+        if read_at(0, len(PACK_HEADER)) != PACK_HEADER and not past_gaps:
             return
         start = len(PACK_HEADER)
     while start < end:
-        try:
-            data = read_at(start, 4096)
-            size = header_size(data)
-            if size > end - start:
-                return
-            header = decode_header(data if size <= len(data) else read_at(start, size))
-        except CorruptObjectError:
+        header = _whole_at(read_at, start, end)
+        if header is not None:
+            yield Entry(start, header)
+            start += header.record_size
+        elif past_gaps:
+            start = _next_magic(read_at, start + 1, end)
+        else:
             return
-        if start + header.record_size > end:
-            return
-        yield Entry(start, header)
-        start += header.record_size
+
+
+def _whole_at(read_at: Callable[[int, int], bytes], start: int, end: int) -> Header | None:
+    try:
+        data = read_at(start, 4096)
+        size = header_size(data)
+        if size > end - start:
+            return None
+        header = decode_header(data if size <= len(data) else read_at(start, size))
+    except CorruptObjectError:
+        return None
+    return header if start + header.record_size <= end else None
+
+
+def _next_magic(read_at: Callable[[int, int], bytes], start: int, end: int) -> int:
+    """Where the next record may begin; `end` where none does."""
+    while start < end:
+        window = read_at(start, FRAME_SIZE)
+        found = window.find(_MAGIC)
+        if found >= 0:
+            return start + found
+        start += max(len(window) - len(_MAGIC) + 1, 1)
+    return end
 
 
 class _Zstd(threading.local):
@@ -345,7 +396,7 @@ def _zstd() -> _Zstd:
 _SAMPLE, _SAMPLES = 1024, 16
 
 
-def _may_shrink(raw: bytes) -> bool:
+def _may_shrink(raw: bytes | memoryview) -> bool:
     """False where a sample hardly shrinks: a fifth of the cost of trying it all."""
     if len(raw) < 4 * _SAMPLE:
         return True

@@ -29,7 +29,7 @@ def copy_whole_records(
     descriptor = open_to_read(path)
     try:
         if entries is None:
-            entries = pack.scan(partial(read_at, descriptor), os.fstat(descriptor).st_size)
+            entries = pack.scan(partial(read_at, descriptor), os.fstat(descriptor).st_size, past_gaps=True)
         for entry in entries:
             record = _whole_part(descriptor, entry, base_lookup)
             if record is not None:

@@ -1,13 +1,16 @@
 """Packs that are being written, or were when their writer died.
 
-`tmp/<name>.lock` is made first and locked as long as the writer lives; `tmp/<name>.pack` grows by whole records. A
-sealed pack moves to its place before the lock file goes, so a lock without a pack means that the catalog may lack a
-pack, and a lock that can be taken means that nobody will finish what it guards.
+`tmp/<name>.lock` is made first and locked as long as the writer lives; `tmp/<name>.pack` grows by whole records, and
+`tmp/<name>.part` gets the parts of a pack that comes from elsewhere. A sealed pack moves to its place before the lock
+file goes, so a lock alone means that the catalog may lack a pack, and a lock that can be taken means that nobody will
+finish what it guards.
 """
 
 from __future__ import annotations
 
 import os
+import sys
+import threading
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,16 +28,55 @@ if TYPE_CHECKING:
     from gds_lfs.content.hashing import Oid
     from gds_lfs.store.files import OpenFiles
 
+    Sealed = Callable[[Path, Sequence[pack.Entry]], None]
 
-class TempPack:
-    """A pack that this process writes. Every method raises StoreWriteError where the disk does not take it."""
 
-    def __init__(self, folder: Path) -> None:
+class _Unsealed:
+    """A file that is to become a pack. Every method raises StoreWriteError where the disk does not take it."""
+
+    def __init__(self, folder: Path, suffix: str) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._lock, self._path = _claim(folder)
+            self._lock, self._path = _claim(folder, suffix)
             flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0)
             self._descriptor = os.open(self._path, flags, 0o666)
+        except OSError as error:
+            raise _write_error(folder, error) from error
+
+    def abandon(self) -> None:
+        """Leave what is written to whoever recovers it."""
+        self._close()
+        self._lock.release()
+
+    def _settle(self, name: str, packs: Path) -> Path:
+        """Move the complete file under `packs`, durably; its path there. Raises OSError."""
+        os.fsync(self._descriptor)
+        self._path.chmod(os.fstat(self._descriptor).st_mode & ~0o222)
+        self._close()
+        target = packs / name[:2] / f"{name}.pack"
+        _move(self._path, target, packs)
+        return target
+
+    def _tell(self, sealed: Sealed, target: Path, entries: Sequence[pack.Entry]) -> None:
+        try:
+            sealed(target, entries)
+        except BaseException:
+            self._lock.release()  # it stays, and says that the catalog lacks a pack
+            raise
+        self._lock.remove()
+
+    def _close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class TempPack(_Unsealed):
+    """A pack that this process makes, record by record."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, ".pack")
+        try:
             self._stream = pack.PackStream(lambda data: write_all(self._descriptor, data))
         except OSError as error:
             raise _write_error(folder, error) from error
@@ -58,34 +100,48 @@ class TempPack:
         """Hash what was written by now: `seal` has less to do then."""
         self._stream.digest()
 
-    def seal(self, packs: Path, sealed: Callable[[Path, Sequence[pack.Entry]], None]) -> None:
+    def seal(self, packs: Path, sealed: Sealed) -> None:
         """Complete the pack and move it under `packs`; `sealed` is told before the lock goes."""
         try:
-            name = self._stream.finish().hex()
-            os.fsync(self._descriptor)
-            self._path.chmod(os.fstat(self._descriptor).st_mode & ~0o222)
-            self._close()
-            target = packs / name[:2] / f"{name}.pack"
-            _move(self._path, target, packs)
+            target = self._settle(self._stream.finish().hex(), packs)
         except OSError as error:
             self.abandon()
             raise _write_error(self._path, error) from error
+        self._tell(sealed, target, self._stream.entries)
+
+
+class IncomingPack(_Unsealed):
+    """A pack that is complete elsewhere, written in parts as they arrive, in any order and from any thread.
+
+    Until it is sealed nobody reads it: what is between its parts looks like data.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, ".part")
+        self._writing = threading.Lock()
+
+    def write(self, offset: int, data: memoryview) -> None:
+        """Put a part in its place."""
         try:
-            sealed(target, self._stream.entries)
-        except BaseException:
-            self._lock.release()  # it stays, and says that the catalog lacks a pack
-            raise
-        self._lock.remove()
+            if sys.platform == "win32":
+                with self._writing:
+                    os.lseek(self._descriptor, offset, os.SEEK_SET)
+                    write_all(self._descriptor, data)
+            else:
+                written = 0
+                while written < len(data):
+                    written += os.pwrite(self._descriptor, data[written:], offset + written)
+        except OSError as error:
+            raise _write_error(self._path, error) from error
 
-    def abandon(self) -> None:
-        """Leave what is written to whoever recovers it."""
-        self._close()
-        self._lock.release()
-
-    def _close(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+    def seal(self, name: str, packs: Path, sealed: Sealed, entries: Sequence[pack.Entry]) -> None:
+        """Move the complete pack under `packs`, which has none of that name; `sealed` is told before the lock goes."""
+        try:
+            target = self._settle(name, packs)
+        except OSError as error:
+            self.abandon()
+            raise _write_error(self._path, error) from error
+        self._tell(sealed, target, entries)
 
 
 class TempPacks:
@@ -101,6 +157,7 @@ class TempPacks:
         """Read what has been added; whether a pack may have been sealed that the catalog lacks."""
         names = _listing(self._folder)
         present = {self._folder / name for name in names if name.endswith(".pack")}
+        unsealed = {name[:-5] for name in names if name.endswith((".pack", ".part"))}
         gone = self._scanned.keys() - present
         if gone:
             self._places = {key: place for key, place in self._places.items() if place.path not in gone}
@@ -110,7 +167,7 @@ class TempPacks:
         for path in present:
             with suppress(FileNotFoundError):
                 self._scan(path)
-        return any(name.endswith(".lock") and f"{name[:-5]}.pack" not in names for name in names)
+        return any(name.endswith(".lock") and name[:-5] not in unsealed for name in names)
 
     def locate(self, kind: int, ids: Iterable[Oid]) -> dict[Oid, Place]:
         """The places of those `ids` that `refresh` has seen."""
@@ -135,7 +192,8 @@ def abandoned(folder: Path) -> Iterator[tuple[Path, FileLock]]:
         if name.endswith(".lock"):
             lock = FileLock(folder / name)
             if lock.take():
-                yield folder / f"{name[:-5]}.pack", lock
+                part = folder / f"{name[:-5]}.part"
+                yield part if part.exists() else part.with_suffix(".pack"), lock
 
 
 def _listing(folder: Path) -> set[str]:
@@ -145,13 +203,13 @@ def _listing(folder: Path) -> set[str]:
         return set()
 
 
-def _claim(folder: Path) -> tuple[FileLock, Path]:
+def _claim(folder: Path, suffix: str) -> tuple[FileLock, Path]:
     while True:
         name = os.urandom(8).hex()
         lock = FileLock(folder / f"{name}.lock")
         with suppress(FileExistsError):
             lock.create()
-            return lock, folder / f"{name}.pack"
+            return lock, folder / f"{name}{suffix}"
 
 
 def _move(path: Path, target: Path, packs: Path) -> None:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 PACK_SIZE = 64 * 1024 * 1024
 
 _FILES_AT_ONCE = 64
+_LARGE = 64 * 1024
+"""Bytes of a record whose hashing is worth another thread."""
 
 
 class Added(NamedTuple):
@@ -232,7 +234,7 @@ class StoreWriter:
         if self._temp is None:
             self._temp = TempPack(self._root / "tmp")
         self._temp.append(record)
-        if self._framed:
+        if record.header.stored_size >= _LARGE:
             self._threads.pool.submit(self._temp.digest)
         kind = record.header.kind
         self._written.update([(kind, oid) for oid, _ in record.header.members])

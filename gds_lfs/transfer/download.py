@@ -29,6 +29,7 @@ from gds_lfs.store.pack import CHUNKS, MANIFESTS, decode_record, unpack
 from gds_lfs.transfer.index import RemoteIndex
 from gds_lfs.transfer.queue import DEFAULT_RETRY, Meter, Retry, Silent, run
 from gds_lfs.transfer.ranges import Range, plan
+from gds_lfs.transfer.whole import Part, whole_packs
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from gds_lfs.remote.base import Remote
     from gds_lfs.remote.shard import Place
     from gds_lfs.store.local import LocalStore
-    from gds_lfs.store.pack import Record
+    from gds_lfs.store.pack import Entry, Record
     from gds_lfs.store.writer import StoreWriter
     from gds_lfs.transfer.queue import Progress
 
@@ -211,8 +212,43 @@ class _Fetch:
             bases = {place.base for place in places if place.base}
             if bases and depth < _MAX_DEPTH:
                 self._fetch(CHUNKS, bases - self._store.locate(CHUNKS, bases).keys(), depth + 1)
+            if kind == CHUNKS and not depth and not self._bad:
+                left -= self._take_packs(places)
+                places = {place: wanted for place, ids in places.items() if (wanted := [i for i in ids if i in left])}
             left -= self._request(kind, places)
         return left
+
+    def _take_packs(self, places: Mapping[Place, list[Oid]]) -> set[Oid]:
+        """Take over the packs that are wanted nearly whole; gives the objects that came so."""
+        sizes = {pack: size for shard in self._index.shards.values() for pack, size in shard.packs.items()}
+        packs = whole_packs(self._store, places, sizes)
+        wanted = {oid for pack in packs for place in pack.places for oid in places[place]}
+
+        def receive(part: Part) -> list[Entry]:
+            data = self._remote.get_range(pack_key(part.range.pack), part.range.offset, part.range.length)
+            return part.pack.receive(part.range, memoryview(data))
+
+        def done(part: Part, entries: list[Entry]) -> None:
+            self._outages = 0
+            self.bytes_received += part.range.length
+            oids = (oid for entry in entries for oid, _ in entry.header.members)
+            self._meter.advance(part.range.length, sum(self._finished.pop(oid, 0) for oid in oids))
+            part.pack.took(entries)
+
+        def failed(part: Part, error: Exception) -> None:
+            part.pack.given_up = True
+            if not isinstance(error, CorruptObjectError):
+                self._judge(part.range, error)
+
+        try:
+            parts = (part for pack in packs for part in pack.parts())
+            run(parts, receive, workers=self._remote.parallel, on_done=done, on_failed=failed, retry=self._retry)
+        finally:
+            for pack in packs:
+                pack.close()
+            if packs:
+                self._store.recover()
+        return set(self._store.locate(CHUNKS, wanted))
 
     def _request(self, kind: int, places: Mapping[Place, list[Oid]]) -> set[Oid]:
         """One round: ask for every place once. One that fails is not given out again, or asked for alone."""
@@ -259,14 +295,14 @@ class _Fetch:
 
     def _receive(self, wanted: Range) -> list[_Received]:
         """Ask for a range and check the records in it. Runs in a worker thread."""
-        data = self._remote.get_range(pack_key(wanted.pack), wanted.offset, wanted.length)
+        data = memoryview(self._remote.get_range(pack_key(wanted.pack), wanted.offset, wanted.length))
         received = []
         for place in wanted.places:
             start = place.offset - wanted.offset
             received.append(_Received(place, self._checked(data[start : start + place.length])))
         return received
 
-    def _checked(self, data: bytes) -> Record | None:
+    def _checked(self, data: memoryview) -> Record | None:
         try:
             record = decode_record(data)
             unpack(record, self._store.chunk)

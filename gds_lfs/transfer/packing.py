@@ -91,7 +91,7 @@ class PackFile:
     def _place(self, header: Header, offset: int) -> Place:
         return Place(self.id, offset, header.record_size, header.base if header.base != NO_BASE else b"")
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes | memoryview) -> None:
         try:
             write_all(self.file.fileno(), data)
         except OSError as error:
@@ -109,10 +109,10 @@ class Frame:
 
     def __init__(self, kind: int) -> None:
         self._kind = kind
-        self._items: list[tuple[Oid, bytes]] = []
+        self._items: list[tuple[Oid, bytes | memoryview]] = []
         self._size = 0
 
-    def add(self, items: Iterable[tuple[Oid, bytes]]) -> Iterator[Record]:
+    def add(self, items: Iterable[tuple[Oid, bytes | memoryview]]) -> Iterator[Record]:
         """Take members in; gives the records that are full."""
         for oid, data in items:
             if self._size + len(data) > FRAME_SIZE or len(self._items) >= FRAME_MEMBERS:
@@ -159,7 +159,7 @@ def cut_chunks(store: LocalStore, places: Mapping[Oid, LocalPlace], is_base: Cal
 
 class _Unpacked(NamedTuple):
     record: Record
-    items: list[tuple[Oid, bytes]]
+    items: list[tuple[Oid, memoryview]]
 
 
 class _Damaged(NamedTuple):

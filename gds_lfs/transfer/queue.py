@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_RETRY", "Meter", "Progress", "Retry", "Silent", "retrying", "run"]
 
+_WAITING = 2
+"""Jobs that wait for room, so that no worker waits for the thread that takes the results."""
+
 J = TypeVar("J")
 R = TypeVar("R")
 
@@ -195,12 +198,12 @@ def run(
     try:
         for job in jobs:
             pending[executor.submit(state.perform, job)] = job
-            while len(pending) >= state.room:
+            while len(pending) >= state.room + _WAITING:
                 collect(1)
         collect(len(pending))
     except _JobError as failed:
         state.ending.set()
-        for future in wait(pending).done:
+        for future in wait([future for future in pending if not future.cancel()]).done:
             if future.exception() is None:
                 on_done(pending[future], future.result())
         raise failed.error from failed.error.__cause__

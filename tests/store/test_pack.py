@@ -186,3 +186,32 @@ def test_sizes_that_do_not_add_up_are_refused():
         header = pack.Header(pack.CHUNKS, pack.RAW, members, raw, 5, pack.NO_BASE, 0)
         with pytest.raises(CorruptObjectError):
             pack.decode_header(header.encode())
+
+
+def test_records_behind_a_gap_are_found():
+    records = [chunk_record(bytes([n]) * 5000) for n in range(4)]
+    data = bytearray(whole_pack(*records))
+    entries = scanned(bytes(data))
+    second, last = entries[1].offset, entries[3].offset
+    data[second : second + 100] = bytes(100)
+    found = list(pack.scan(lambda at, size: bytes(data[at : at + size]), last + 10, past_gaps=True))
+    assert found == [entries[0], entries[2]]
+    assert scanned(bytes(data)) == [entries[0]]
+    data[:5] = bytes(5)
+    assert list(pack.scan(lambda at, size: bytes(data[at : at + size]), last, past_gaps=True)) == found
+
+
+@given(st.integers(0, 3), st.integers(1, 4))
+def test_a_part_is_checked(first, count):
+    records = [chunk_record(bytes([n]) * 50) for n in range(4)]
+    data = whole_pack(*records)
+    entries = scanned(data)
+    chosen = entries[first : first + count]
+    start = chosen[0].offset if first else 0
+    last = first + len(chosen) == 4
+    end = len(data) if last else chosen[-1].offset + chosen[-1].header.record_size
+    part = data[start:end]
+    assert pack.check_part(memoryview(part), start, no_base) == (chosen, entries if last else [])
+    for broken in (part[:-1], bytes([part[0] ^ 1]) + part[1:], part[:-60] + bytes([part[-60] ^ 1]) + part[-59:]):
+        with pytest.raises(CorruptObjectError):
+            pack.check_part(memoryview(broken), start, no_base)

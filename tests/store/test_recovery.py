@@ -141,3 +141,20 @@ def test_a_pack_whose_footer_or_header_is_damaged_is_still_read(store, root):
     assert store.read(OIDS[0]) == CONTENTS[0]
     assert store.packs() == [path]
     assert oid_of(path.read_bytes()).hex() == path.stem  # nothing was lost, so it is the pack it was
+
+
+def test_what_came_of_a_pack_from_elsewhere_is_kept(store, root):
+    whole = pack.PACK_HEADER + b"".join(
+        pack.encode_record(pack.make_record(pack.CHUNKS, [(oid_of(c), c)])) for c in CONTENTS[:3]
+    )
+    first, second, third = pack.scan(lambda at, size: whole[at : at + size], len(whole))
+    incoming = store.incoming()
+    incoming.write(third.offset, memoryview(whole)[third.offset :])
+    assert LocalStore(root).missing(OIDS[:3]) == set(OIDS[:3]), "nobody reads it yet"
+    incoming.write(0, memoryview(whole)[: second.offset])
+    incoming.abandon()
+    assert leftovers(root) == [".lock", ".part"]
+    assert store.recover() == 1
+    assert leftovers(root) == []
+    assert store.missing(OIDS[:3]) == {OIDS[1]}
+    assert first.offset == len(pack.PACK_HEADER)

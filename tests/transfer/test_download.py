@@ -14,7 +14,7 @@ from gds_lfs.store import pack
 from gds_lfs.store.lock import FileLock
 from gds_lfs.store.writer import StoreWriter
 from gds_lfs.transfer import download as downloading
-from gds_lfs.transfer import packing
+from gds_lfs.transfer import packing, whole
 from gds_lfs.transfer.download import download
 from gds_lfs.transfer.upload import upload
 
@@ -28,6 +28,13 @@ FRAMES = [random.Random(50 + n).randbytes(100_000) for n in range(30)]  # three 
 
 def oid(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
+
+
+@pytest.fixture(autouse=True, params=[whole.SMALLEST, 0], ids=["by record", "whole packs"])
+def smallest(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Nothing that can be told from outside depends on how a pack is taken."""
+    monkeypatch.setattr(whole, "SMALLEST", request.param)
+    return int(request.param)
 
 
 @pytest.fixture
