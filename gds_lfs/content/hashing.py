@@ -6,6 +6,7 @@ The same id that `sha256sum` prints and that git-lfs uses.
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ Oid = bytes
 OID_SIZE = 32
 
 _PIECE = 1024 * 1024
+_HEX = re.compile(f"[0-9a-f]{{{2 * OID_SIZE}}}")
 
 
 def oid_of(data: bytes | bytearray | memoryview) -> Oid:
@@ -38,6 +40,6 @@ EMPTY: Oid = oid_of(b"")
 
 def from_hex(text: str) -> Oid:
     """The id written as 64 lower-case hex digits; ValueError for anything else."""
-    if len(text) != 2 * OID_SIZE or not set(text) <= set("0123456789abcdef"):
+    if _HEX.fullmatch(text) is None:
         raise ValueError(f"not an object id (64 lower-case hex digits): {text!r}")
     return bytes.fromhex(text)

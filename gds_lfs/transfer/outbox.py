@@ -40,6 +40,8 @@ __all__ = ["Outbox"]
 
 #: Chunks are looked up on the remote in groups of about so many bytes.
 _GROUP = 1 << 20
+#: Bytes of small files that are compressed together.
+_FRAME = 256 * 1024
 #: Progress is told after every so many bytes.
 _STEP = 8 << 20
 
@@ -54,7 +56,7 @@ class Outbox:
         self._retry = retry
         self._index: RemoteIndex | None = None
         self._failed: GitDatasetsError | None = None
-        self._frames = {CHUNKS: Frame(CHUNKS), MANIFESTS: Frame(MANIFESTS)}
+        self._frames = _frames()
         self._pack: PackFile | None = None
         self._moving: deque[tuple[PackFile, Future[None]]] = deque()
         self._pool: Executor | None = None
@@ -184,6 +186,7 @@ class Outbox:
             if self._pack is None:
                 self._pack = PackFile(self._scratch)
             self._pack.add(record)
+            self._pack.digest()
             if self._pack.size >= PACK_SIZE:
                 self._send_pack()
 
@@ -207,7 +210,7 @@ class Outbox:
             self._finish_one()
 
     def _put(self, pack: PackFile) -> None:
-        retrying(lambda: self._remote.put(pack_key(pack.id), pack.file), self._retry)
+        retrying(lambda: self._remote.put(pack_key(pack.id), pack.content.source()), self._retry)
 
     def _finish_one(self) -> None:
         pack, moving = self._moving.popleft()
@@ -257,10 +260,15 @@ class Outbox:
         if self._pack is not None:
             self._pack.close()
             self._pack = None
-        self._frames = {kind: Frame(kind) for kind in self._frames}
+        self._frames = _frames()
         self._gathered.clear()
         self._items, self._sizes = [], {}
         self.size = 0
+
+
+def _frames() -> dict[int, Frame]:
+    # Not as large as they may be: a record that is complete is hashed while git-lfs gets the next file ready.
+    return {kind: Frame(kind, _FRAME) for kind in (CHUNKS, MANIFESTS)}
 
 
 def _groups(chunks: Iterator[bytes]) -> Iterator[list[bytes]]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from gds_lfs.content.hashing import Oid
     from gds_lfs.content.manifest import Manifest
+    from gds_lfs.remote.base import Source
     from gds_lfs.store.catalog import Place as LocalPlace
     from gds_lfs.store.local import LocalStore
     from gds_lfs.store.pack import Header, Record
@@ -42,23 +43,22 @@ __all__ = ["Frame", "PackFile", "cut_chunks", "cut_manifests", "fill_packs"]
 
 #: A record with fewer raw bytes than this is gathered with others instead of going as it is.
 SMALL_RECORD = 256 * 1024
+#: Bytes of a pack that are held until a file is worth it.
+_IN_MEMORY = 2 << 20
 #: A pack that has reached this size is closed; it may be larger by one record.
 PACK_SIZE = 32 << 20
 
 
 class PackFile:
-    """A pack being written to a nameless file, `file`: a killed process leaves nothing behind.
+    """A pack being put together, in memory as long as it is small, then in a nameless file of `scratch`: a killed
+    process leaves nothing behind.
 
     What writes raises StoreWriteError where the disk does not take it.
     """
 
     def __init__(self, scratch: Path) -> None:
-        self._scratch = scratch
-        try:
-            self.file: BinaryIO = tempfile.TemporaryFile(dir=scratch, buffering=0)  # noqa: SIM115  # `close` closes it
-        except OSError as error:
-            raise self._failure(error) from error
-        self._stream = PackStream(self._write)
+        self.content = _Content(scratch)
+        self._stream = PackStream(self.content.write)
 
     @property
     def size(self) -> int:
@@ -68,6 +68,10 @@ class PackFile:
     def add(self, record: Record) -> None:
         """Append one record."""
         self._stream.add(record)
+
+    def digest(self) -> None:
+        """Hash what was added by now: `seal` has less to do then."""
+        self._stream.digest()
 
     def seal(self) -> None:
         """Write the footer; the pack has its id from now on."""
@@ -85,37 +89,64 @@ class PackFile:
         ]
 
     def close(self) -> None:
-        """Give up the file."""
-        self.file.close()
+        """Give up the content."""
+        self.content.close()
 
     def _place(self, header: Header, offset: int) -> Place:
         return Place(self.id, offset, header.record_size, header.base if header.base != NO_BASE else b"")
 
-    def _write(self, data: bytes | memoryview) -> None:
-        try:
-            write_all(self.file.fileno(), data)
-        except OSError as error:
-            raise self._failure(error) from error
 
-    def _failure(self, error: OSError) -> StoreWriteError:
-        return StoreWriteError(
-            f"cannot put a pack together in {self._scratch}: {error.strerror or error}. "
-            "Make room there, then push again."
-        )
+class _Content:
+    """The bytes of one pack."""
+
+    def __init__(self, scratch: Path) -> None:
+        self._scratch = scratch
+        self._pieces: list[bytes | memoryview] = []
+        self._size = 0
+        self._file: BinaryIO | None = None
+
+    def write(self, data: bytes | memoryview) -> None:
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._file is not None or self._size > _IN_MEMORY:
+            self._spill()
+
+    def source(self) -> Source:
+        """For a remote's `put`."""
+        return self._file or b"".join(self._pieces)
+
+    def close(self) -> None:
+        self._pieces.clear()
+        if self._file is not None:
+            self._file.close()
+
+    def _spill(self) -> None:
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(dir=self._scratch, buffering=0)  # noqa: SIM115  # `close` closes it
+            for piece in self._pieces:
+                write_all(self._file.fileno(), piece)
+        except OSError as error:
+            raise StoreWriteError(
+                f"cannot put a pack together in {self._scratch}: {error.strerror or error}. "
+                "Make room there, then push again."
+            ) from error
+        self._pieces.clear()
 
 
 class Frame:
-    """Members on their way into one new record."""
+    """Members on their way into one new record of at most `limit` bytes (a larger member has one of its own)."""
 
-    def __init__(self, kind: int) -> None:
+    def __init__(self, kind: int, limit: int = FRAME_SIZE) -> None:
         self._kind = kind
+        self._limit = limit
         self._items: list[tuple[Oid, bytes | memoryview]] = []
         self._size = 0
 
     def add(self, items: Iterable[tuple[Oid, bytes | memoryview]]) -> Iterator[Record]:
         """Take members in; gives the records that are full."""
         for oid, data in items:
-            if self._size + len(data) > FRAME_SIZE or len(self._items) >= FRAME_MEMBERS:
+            if self._size + len(data) > self._limit or len(self._items) >= FRAME_MEMBERS:
                 yield from self.flush()
             self._items.append((oid, data))
             self._size += len(data)

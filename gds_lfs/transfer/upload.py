@@ -195,7 +195,7 @@ class _Upload:
 
     def _packs(self, files: contextlib.ExitStack) -> Generator[PackFile, None, None]:
         for pack in fill_packs(self._records(), self._scratch):
-            files.callback(pack.file.close)  # also when the upload fails; without holding on to what a pack lists
+            files.callback(pack.content.close)  # also when the upload fails; without holding on to what a pack lists
             yield pack
 
     def _records(self) -> Iterator[Record]:
@@ -214,7 +214,7 @@ class _Upload:
         """Send a pack, unless an interrupted upload did; returns the bytes sent."""
         if present.get(pack.id) == pack.size:
             return 0
-        self._remote.put(pack_key(pack.id), pack.file)
+        self._remote.put(pack_key(pack.id), pack.content.source())
         return pack.size
 
     def _count(self, pack: PackFile, sent: int) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gds_lfs.content.hashing import EMPTY, oid_of
-from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError, RemoteError
+from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError, RemoteError, StoreWriteError
 from gds_lfs.store.local import LocalStore
 from gds_lfs.transfer.download import download
 from gds_lfs.transfer.inbox import Inbox
@@ -169,7 +169,7 @@ def test_a_full_scratch_disk_never_becomes_a_bad_pack(files: Files, monkeypatch:
     files.add(noise(1000))
 
     def add(self: PackFile, record: object) -> None:
-        raise self._failure(OSError(28, "full"))
+        raise StoreWriteError("full")
 
     monkeypatch.setattr(PackFile, "add", add)
     with pytest.raises(GitDatasetsError, match="full"):

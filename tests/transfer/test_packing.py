@@ -34,6 +34,9 @@ def no_base_there(_: bytes) -> bool:
     return False
 
 
+NOISE = random.Random(9).randbytes(3 << 20)
+
+
 def no_base(_: bytes) -> bytes:
     raise AssertionError("no base was named")
 
@@ -45,8 +48,8 @@ def test_a_pack_file(tmp_path: Path) -> None:
     file.add(one)
     file.add(two)
     file.seal()
-    file.file.seek(0)
-    data = file.file.read()
+    data = file.content.source()
+    assert isinstance(data, bytes)
     assert data == pack.PACK_HEADER + pack.encode_record(one) + pack.encode_record(two) + pack.encode_footer(
         [one.header.encode(), two.header.encode()]
     )
@@ -63,8 +66,9 @@ def test_a_pack_file(tmp_path: Path) -> None:
 
 
 def test_no_room_to_put_a_pack_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = pack.make_record(pack.CHUNKS, [(oid(NOISE), NOISE)])
     with pytest.raises(StoreWriteError, match=r"cannot put a pack together in .*nowhere"):
-        PackFile(tmp_path / "nowhere")
+        PackFile(tmp_path / "nowhere").add(large)
 
     def full(*_: object) -> int:
         raise OSError(28, "No space left on device")
@@ -72,8 +76,24 @@ def test_no_room_to_put_a_pack_together(tmp_path: Path, monkeypatch: pytest.Monk
     file = PackFile(tmp_path)
     monkeypatch.setattr(os, "write", full)
     with pytest.raises(StoreWriteError, match="No space left"):
-        file.add(pack.make_record(pack.CHUNKS, [(oid(b"a"), b"a")]))
+        file.add(large)
     file.close()
+
+
+def test_a_pack_that_grows_moves_to_a_file(tmp_path: Path) -> None:
+    file = PackFile(tmp_path)
+    records = [pack.make_record(pack.CHUNKS, [(oid(NOISE[n:]), NOISE[n:])]) for n in range(3)]
+    for record in records:
+        file.add(record)
+    file.seal()
+    source = file.content.source()
+    assert not isinstance(source, bytes)
+    source.seek(0)
+    data = source.read()
+    assert data[: file.size].startswith(pack.PACK_HEADER + pack.encode_record(records[0]))
+    assert (file.id, file.size) == (oid(data), len(data))
+    file.close()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_each_chunk_is_cut_once_in_order(clone: Any) -> None:
