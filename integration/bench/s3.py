@@ -1,8 +1,9 @@
 """git datasets over S3 beside plain boto3, on the same bytes in the same run: `python integration/bench/s3.py`.
 
 The server is a local SeaweedFS (see `integration/s3_servers.py` for where it is installed). boto3 puts and gets the
-bytes as objects of 32 MiB, as many at once as we do, in a program of its own; our commands start with what was added
-and committed, or with a clone that has no data. Every repetition runs both, in changing order; figures are medians.
+bytes as objects of 32 MiB, as many at once as we do, in a program of its own, which drops what it gets or, for
+comparison, writes it to files; our commands start with what was added and committed, or with a clone that has no data.
+Every repetition runs both, in changing order; figures are medians.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ import boto3
 from botocore.config import Config
 
 verb, endpoint, prefix, file, count = sys.argv[1:]
+keep = verb == "keep"
 size = 32 << 20
 client = boto3.client("s3", endpoint_url=endpoint, config=Config(max_pool_connections=8))
 
@@ -42,10 +44,13 @@ def put(number):
         client.put_object(Bucket="bench", Key=f"{prefix}/{number}", Body=data.read(size))
 
 def get(number):
-    client.get_object(Bucket="bench", Key=f"{prefix}/{number}")["Body"].read()
+    data = client.get_object(Bucket="bench", Key=f"{prefix}/{number}")["Body"].read()
+    if keep:
+        with open(f"{file}.{number}", "wb") as out:
+            out.write(data)
 
 with ThreadPoolExecutor(8) as threads:
-    list(threads.map({"put": put, "get": get}[verb], range(int(count))))
+    list(threads.map({"put": put}.get(verb, get), range(int(count))))
 """
 
 
@@ -95,7 +100,7 @@ class Bench:
         """The whole program's time."""
         count = -(-self.all.stat().st_size // OBJECT)
         arguments = [verb, self.server.endpoint, f"plain-{turn}", str(self.all), str(count)]
-        what = {"put": "push", "get": "fetch"}[verb]
+        what = {"put": "push", "get": "fetch", "keep": "fetch to files"}[verb]
         self.time(what, "boto3", self.root, sys.executable, "-c", PLAIN, *arguments)
 
     def ours(self, turn: str) -> None:
@@ -115,13 +120,16 @@ class Bench:
             self.ours(turn)
         self.plain("put", turn)
         self.plain("get", turn)
+        self.plain("keep", turn)
+        for file in self.root.glob(f"{self.all.name}.*"):
+            file.unlink()
         if not ours_first:
             self.ours(turn)
 
     def rows(self) -> Iterator[str]:
-        for what in ("push", "fetch"):
+        for what in ("push", "fetch", "fetch to files"):
             plain = statistics.median(self.seconds[what, "boto3"])
-            ours = statistics.median(self.seconds[what, "git datasets"])
+            ours = statistics.median(self.seconds[what.removesuffix(" to files"), "git datasets"])
             yield f"| {what} | {plain:.2f} | {ours:.2f} | {ours / plain:.2f} |"
 
 
