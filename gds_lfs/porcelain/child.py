@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from gds_lfs.errors import ConfigError
 from gds_lfs.git.paths import quote
-from gds_lfs.store.lock import FileLock
+from gds_lfs.lock import FileLock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

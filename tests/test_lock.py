@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from gds_lfs.store.lock import FileLock
+from gds_lfs.lock import FileLock
 
 
 def test_a_lock_is_one_process_and_goes_with_it(tmp_path):
