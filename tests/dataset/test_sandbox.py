@@ -64,7 +64,9 @@ def test_a_flood_of_output_blocks_nobody(dataset: Dataset) -> None:
 
 
 def test_standard_input_is_empty(dataset: Dataset) -> None:
-    assert "EOFError" in failure(dataset, ONE + "    @ingest\n    def get(): return [int(input())]\n")
+    assert "EOFError" in failure(
+        dataset, ONE + "    @ingest\n    def get(): return [int(__import__('builtins').input())]\n"
+    )
 
 
 def test_the_process_as_user_code_sees_it(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
