@@ -64,10 +64,8 @@ class Child:
         self._tail = b""
         self._heard = threading.Condition()
         self._end: dict[str, Any] = {}
-        self.memory = 0
-        """Bytes held at the last look, by the child and all it started."""
-        self.peak = 0
-        """The most that was held since this was last set."""
+        self._memory = 0
+        self._peak = 0
         self.has_answered = False
         reader = -1
         try:
@@ -142,6 +140,11 @@ class Child:
         lines = [line for line in self._tail.decode("utf-8", "replace").splitlines() if line.strip()]
         return lines[-1].strip()[:300] if lines else ""
 
+    def take_peak(self) -> int:
+        """The most bytes seen to be held, by the child and all it started, since this was last asked."""
+        peak, self._peak = self._peak, self._memory
+        return peak
+
     def settle_output(self) -> None:
         """Wait until all that the child has printed by now went to `output`."""
         until = time.monotonic() + _PATIENCE
@@ -158,7 +161,7 @@ class Child:
             raise self._not_started(os.strerror(self._end["exec"]))
         over = bool(self._end.get("over"))
         if over:
-            how = f"took {self.peak / (1 << 20):,.0f} MiB of memory, more than it may, and was ended"
+            how = f"took {self._peak / (1 << 20):,.0f} MiB of memory, more than it may, and was ended"
         elif self._timed_out:
             how = f"sent nothing for {self.timeout:g} seconds and was ended"
         elif code is None:
@@ -208,8 +211,8 @@ class Child:
             with os.fdopen(reader, "rb") as status:
                 for line in status:
                     said = json.loads(line)
-                    self.memory = said.get("memory", self.memory)
-                    self.peak = max(self.peak, said.get("peak", 0) if said.get("over") else self.memory)
+                    self._memory = said.get("memory", self._memory)
+                    self._peak = max(self._peak, said.get("peak", 0) if said.get("over") else self._memory)
                     if "memory" not in said:
                         self._end |= said
         self._process.wait()

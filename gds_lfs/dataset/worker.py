@@ -1,11 +1,13 @@
-"""The child process that runs the user's code: `python worker.py`, in the user's own interpreter (3.10 or newer).
+"""The child process that runs the user's code: `python worker.py`, in the user's own interpreter (3.10 or newer; 3.8
+for what is no `index.py`).
 
 Protocol: JSON, one value a line, over what are standard input and output at the start. They are moved out of the way
 at once: what user code prints goes to standard error, and what it reads from standard input is empty.
 
 ::
 
-    > {"root": …, "entry": "index.py", "sources": {path: text}, "spool": folder}     first line; no answer
+    > {"root": …, "clean": …, "program": "index", "entry": "index.py", "sources": {path: text}, "spool": folder,
+       "volumes": null}                 first line; no answer
     > {"do": "declare"}
     < {"declaration": …}
     > {"do": "ingest", "name": …}
@@ -16,6 +18,13 @@ at once: what user code prints goes to standard error, and what it reads from st
     < {"end": true}
     < {"error": {"text": …, "where": "index.py:12, in resize", "row": 3}}     instead of the rest of any answer
     < {"error": {"text": …, "where": null, "place": "index.py:12", "row": 3}}  when user code did not raise it
+    > {"do": "functions"}               and so on: the requests of a parse, see `parse/serving.py`
+    < {"need": path}                    in the middle of one of them: where is the file of a row?
+    > {"path": path}                    null when its data is not on this machine
+
+`root` is the work tree: there ingests and derived fields run, once, for the one who commits. Everything else is what
+others will run as well, and is run from `clean`, a folder that holds no more than they would have (null: from the work
+tree too). Where both are needed, `index.py` is executed in each.
 
 A scalar travels as its type encodes it; a file as an absolute path to the child, and as the name of a file in the
 spool folder from it. The end of standard input ends the process.
@@ -36,65 +45,23 @@ if __name__ == "__main__":
 import importlib.util
 import json
 import os
-import signal
-import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from gds_lfs.dataset.channel import Channel
     from gds_lfs.dataset.declaration import Declaration, Field
+    from gds_lfs.dataset.parse.serving import Serving
     from gds_lfs.dataset.spool import Spool
     from gds_lfs.dataset.staged import StagedModules
 
 _SETUP_VARIABLE = "_GIT_DATASETS_WORKER"
 """Where a process that user code spawns (multiprocessing) finds the first line, to import the same modules."""
 
-_FLUSH_SIZE = 1 << 15
-_FLUSH_SECONDS = 0.05
-
-# Set for hooks, they would send the git commands of user code to a temporary index or another repository.
-_GIT_VARIABLES = (
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_PREFIX",
-    "GIT_COMMON_DIR",
-    "GIT_NAMESPACE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_QUARANTINE_PATH",
-)
-
-
-class Channel:
-    """The parent's end of the pipes. Held apart from Python's buffers, which a fork of user code would flush again."""
-
-    def __init__(self, requests: int, replies: int) -> None:
-        self._requests = os.fdopen(requests, "rb")
-        self._replies = replies
-        self._pending = bytearray()
-        self._flushed = 0.0
-
-    def receive(self) -> dict[str, Any] | None:
-        """The parent's next request, or None at its end."""
-        line = self._requests.readline()
-        request: dict[str, Any] | None = json.loads(line) if line.endswith(b"\n") else None
-        return request
-
-    def send(self, message: object) -> None:
-        """Queue a line; it leaves at once when the last one left a while ago."""
-        self._pending += json.dumps(message, separators=(",", ":")).encode() + b"\n"
-        if len(self._pending) >= _FLUSH_SIZE or time.monotonic() - self._flushed > _FLUSH_SECONDS:
-            self.flush()
-
-    def flush(self) -> None:
-        pending, self._pending = memoryview(bytes(self._pending)), bytearray()
-        while pending:
-            pending = pending[os.write(self._replies, pending) :]
-        self._flushed = time.monotonic()
+_FOR_THE_COMMITTER = ("ingest", "derive")
+"""The requests that are answered from the work tree."""
 
 
 class Session:
@@ -119,6 +86,10 @@ class Session:
             source = Source(self._sources, self._entry)
             self._declaration = with_code(read_class(self._cls, vars(module)), source.function)
         return self._declaration
+
+    def loaded(self) -> tuple[Declaration, type]:
+        """The declaration, and the class that it was read from."""
+        return self.declare(), self._cls
 
     def ingest(self, name: str) -> Iterator[list[Any]]:
         """The rows the ingest brings, encoded. Raises ReturnError, and whatever the user's code raises."""
@@ -174,73 +145,155 @@ def _argument(value: Any, field: Field) -> object:
     return File(value, kind.name if kind else None)
 
 
-def serve(
-    channel: Channel, session: Session, root: str, report: Callable[[BaseException, str | None], dict[str, Any]]
-) -> None:
+class Place:
+    """The code in one folder: the work tree, or a clean one. Modules of the one are unknown in the other."""
+
+    def __init__(self, setup: dict[str, Any], root: str, spool: Spool) -> None:
+        from gds_lfs.dataset.staged import StagedModules
+
+        self.root = root
+        self.modules = StagedModules(root, setup["entry"], setup["sources"])
+        self.session = Session(self.modules, spool, setup["sources"], setup["entry"])
+        self._shared = os.path.join(setup["spool"], ".clean.json" if root == setup.get("clean") else ".setup.json")
+        with open(self._shared, "w", encoding="ascii") as file:
+            json.dump({**setup, "root": root}, file)
+
+    def enter(self) -> None:
+        """Let imports, also those of processes that user code spawns, find this folder's modules."""
+        self.modules.install()
+        os.environ[_SETUP_VARIABLE] = self._shared
+        sys.argv = [self.modules.real_path(self.modules.entry)]
+
+    def report(self, error: BaseException, running: str | None) -> dict[str, Any]:
+        """What is told of an exception in user code."""
+        from gds_lfs.dataset.failure import report
+        from gds_lfs.dataset.parse.place import facts
+
+        return {**report(error, self.modules, running), "facts": facts(error, self.root)}
+
+
+def serve(channel: Channel, work: Place, clean: Place, serving: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Answer requests until they end. Whatever user code raises, sys.exit included, becomes an answer."""
     own = os.getpid()
     while (request := channel.receive()) is not None:
         sent = 0
+        here = work if request["do"] in _FOR_THE_COMMITTER else clean
         try:
-            os.chdir(root)  # user code may have left it
+            here.enter()
+            os.chdir(here.root)  # user code may have left it
             if request["do"] == "declare":
-                channel.send({"declaration": session.declare().to_json()})
-            else:
+                channel.send({"declaration": here.session.declare().to_json()})
+            elif request["do"] in _FOR_THE_COMMITTER:
                 ingests = request["do"] == "ingest"
+                session = here.session
                 rows = session.ingest(request["name"]) if ingests else session.derive(request["name"], request["rows"])
                 for row in rows:
                     channel.send(row)
                     sent += 1
                 channel.send({"end": True})
+            else:
+                channel.send(serving(request))
         except BaseException as error:
             if os.getpid() != own:
                 os._exit(1)  # a process that user code forked, and that came back here
-            channel.send({"error": {**report(error, request.get("name")), "row": sent + 1}})
-        sys.stdout.flush()
-        sys.stderr.flush()
-        channel.flush()
+            channel.send({"error": {**here.report(error, request.get("name")), "row": sent + 1}})
+        if os.getpid() != own:
+            os._exit(1)
+        _flush(channel)
 
 
-def _end_with_parent(parent: int) -> None:
-    """End this process, and what it started, soon after its parent was killed: user code may never come back."""
-    while os.getppid() == parent:
-        time.sleep(1)
-    os.killpg(0, signal.SIGKILL)
+def _flush(channel: Channel) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and not stream.closed:
+            stream.flush()
+    channel.flush()
 
 
 def main() -> None:
     """Set the process up (see the module's docstring) and serve the parent."""
-    if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
-        threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    requests, replies = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
-    for name in _GIT_VARIABLES:
-        os.environ.pop(name, None)
-    channel = Channel(requests, replies)
+    _bootstrap()
+    from gds_lfs.dataset.channel import open_channel, write_stacks_to
+
+    channel = open_channel()
     setup = channel.receive()
     if setup is None:
         return
-    shared = os.path.join(setup["spool"], ".setup.json")
-    with open(shared, "w", encoding="ascii") as file:
-        json.dump(setup, file)
-    os.environ[_SETUP_VARIABLE] = shared
-    modules = _install(setup)
-
-    from gds_lfs.dataset.failure import report
+    write_stacks_to(os.path.join(setup["spool"], ".stacks"))
+    if setup.get("program", "index") != "index":
+        _serve_other(channel, setup)
+        return
     from gds_lfs.dataset.spool import Spool
 
-    sys.argv = [modules.real_path(setup["entry"])]
-    session = Session(modules, Spool(setup["spool"]), setup["sources"], setup["entry"])
-    serve(channel, session, setup["root"], lambda error, running: report(error, modules, running))
+    spool = Spool(setup["spool"])
+    work = Place(setup, setup["root"], spool)
+    clean = work if setup.get("clean") is None else Place(setup, setup["clean"], spool)
+    serving: list[Serving] = []  # made when it is first needed: most children never need one
+
+    def answer(request: dict[str, Any]) -> dict[str, Any]:
+        if not serving:
+            serving.append(_own_serving(channel, setup, clean))
+        setup["database"] = request.get("database", "")
+        return serving[0].answer(request)
+
+    serve(channel, work, clean, answer)
 
 
-def _install(setup: dict[str, Any]) -> StagedModules:
-    """Make the staged modules importable, and `gds_lfs`: this package, without its folder's neighbours."""
+def _own_serving(channel: Channel, setup: dict[str, Any], place: Place) -> Serving:
+    """The parse of an `index.py`. Rows are read from the database that the request for splits names."""
+    from gds_lfs.dataset.parse.audit import Audit
+    from gds_lfs.dataset.parse.own import OwnProgram
+    from gds_lfs.dataset.parse.rows import NotFetchedError, Rows, Table
+    from gds_lfs.dataset.parse.serving import Serving
+
+    audit = Audit([place.root, setup["spool"]], setup.get("volumes"), setup["root"])
+    audit.install()
+    own = os.getpid()
+
+    def locate(path: str) -> str:
+        folder = os.path.join(setup["root"], *setup["entry"].split("/")[:-1])
+        here = os.path.join(folder, *path.split("/"))
+        found = here if os.getpid() != own else channel.ask({"need": path}).get("path")
+        if found is None:
+            raise NotFetchedError(
+                2, "its data is not on this machine", os.path.join(place.root, here[len(setup["root"]) + 1 :])
+            )
+        audit.given.add(os.path.realpath(found))
+        return str(found)
+
+    def rows() -> Rows:
+        declaration, _ = place.session.loaded()
+        audit.given.add(os.path.realpath(setup["database"]))
+        return Rows(Table(setup["database"], declaration.fields, locate))
+
+    program = OwnProgram(setup["entry"], setup["sources"][setup["entry"]], place.session.loaded, rows)
+    return Serving(program, place.root, audit)
+
+
+def _serve_other(channel: Channel, setup: dict[str, Any]) -> None:
+    """Serve the parse of a Tensorleap integration, whose interpreter may be older than an `index.py` needs."""
+    from gds_lfs.dataset.parse.audit import Audit
+    from gds_lfs.dataset.parse.serving import Serving
+
+    leap = importlib.import_module("gds_lfs.dataset.parse.leap")
+    root = setup["clean"]
+    audit = Audit([root, setup["spool"]], setup.get("volumes"), setup["root"])
+    audit.install()
+    serving = Serving(leap.LeapProgram(root, setup["entry"]), root, audit)
+    own = os.getpid()
+    while True:
+        request = channel.receive()
+        if request is None:
+            return
+        os.chdir(root)
+        answer = serving.answer(request)
+        if os.getpid() != own:
+            os._exit(1)
+        channel.send(answer)
+        _flush(channel)
+
+
+def _bootstrap() -> None:
+    """Make `gds_lfs` importable: this package, without its folder's neighbours."""
     init = Path(__file__).resolve().parent.parent / "__init__.py"
     spec = importlib.util.spec_from_file_location("gds_lfs", init, submodule_search_locations=[str(init.parent)])
     assert spec is not None
@@ -249,15 +302,14 @@ def _install(setup: dict[str, Any]) -> StagedModules:
     sys.modules["gds_lfs"] = package
     spec.loader.exec_module(package)
 
-    from gds_lfs.dataset.staged import StagedModules
-
-    modules = StagedModules(setup["root"], setup["entry"], setup["sources"])
-    modules.install()
-    return modules
-
 
 if __name__ == "__main__":
     main()
 elif __name__ == "__mp_main__" and _SETUP_VARIABLE in os.environ:
+    _bootstrap()
+    from gds_lfs.dataset.staged import StagedModules
+
     with open(os.environ[_SETUP_VARIABLE], encoding="ascii") as _shared:
-        _install(json.load(_shared))
+        _setup = json.load(_shared)
+    if _setup.get("program", "index") == "index":
+        StagedModules(_setup["root"], _setup["entry"], _setup["sources"]).install()
