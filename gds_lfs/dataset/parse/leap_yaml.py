@@ -17,12 +17,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gds_lfs.dataset.parse import loader
+from gds_lfs.dataset.requirements import Needed
 from gds_lfs.errors import DatasetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 NAME = "leap.yaml"
+NEEDED = Needed(loader.NAME, loader.RANGE, *loader.PYTHONS)
+"""What an environment must have for a folder with a `leap.yaml`."""
+
 _PYTHON = re.compile(r"(?:py(?:thon)?)?3\.?(?P<minor>\d{1,2})")
 
 

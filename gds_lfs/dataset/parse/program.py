@@ -41,6 +41,8 @@ class Split(NamedTuple):
 
     name: str
     ids: Sequence[object]
+    without: Sequence[str] = ()
+    """The kinds of handler that have nothing to say of these samples: unlabeled ones have no ground truth."""
 
 
 class ProgramError(Exception):

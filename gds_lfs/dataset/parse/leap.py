@@ -1,0 +1,301 @@
+"""A Tensorleap integration script as a program to be parsed, run unmodified with the user's own code-loader.
+
+The script registers functions with code-loader's binder, by `leap_binder` calls or by decorators. They are taken from
+there and called as the platform calls them. What the platform does beyond that (its own checks, and the integration
+test in the mode that wires functions to the model) is asked of code-loader itself at the end, as its verdict; what
+preprocess returned is kept, so that it runs once, whoever asks for it.
+
+Standard library only, and Python 3.8: the user's interpreter runs it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gds_lfs.dataset.parse.loader import NAME, RANGE, import_code_loader
+from gds_lfs.dataset.parse.place import own_frames, own_path
+from gds_lfs.dataset.parse.program import (
+    GROUND_TRUTH,
+    INPUT,
+    METADATA,
+    PREPROCESS,
+    Function,
+    ProgramError,
+    Split,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+_MAPPING = "__MAPPING_RUNTIME_MODE__"
+_UNLABELED = "unlabeled"
+_LISTED = (
+    ("prediction_types", "prediction"),
+    ("metrics", "metric"),
+    ("custom_loss_handlers", "loss"),
+    ("visualizers", "visualizer"),
+)
+"""What is listed and not called: attributes of the binder's container, and their kinds."""
+
+_DECLARED = {"float": "float", "int": "int", "string": "str", "boolean": "bool"}
+
+
+class LeapProgram:
+    """The script `entry`, a path relative to the folder `root`, which is absolute."""
+
+    def __init__(self, root: str, entry: str) -> None:
+        self._root = root
+        self._entry = entry
+        self._installed: Any = None
+        self._loader: Any = None
+        self._handlers: dict[tuple[str, str], _Handler] = {}
+        self._responses: dict[str, Any] = {}
+
+    def load(self) -> list[Function]:
+        """Raises ProgramError where there is no code-loader or no preprocess, and whatever the script raises."""
+        self._import_loader()
+        there = {attribute: len(getattr(self._container, attribute, ())) for attribute, _ in _LISTED}
+        # While functions are registered, code-loader's decorators answer calls without running anything.
+        os.environ[_MAPPING] = "TRUE"
+        try:
+            self._loader.evaluate_module()
+        finally:
+            os.environ.pop(_MAPPING, None)
+        container = self._container
+        preprocess = container.preprocess
+        if preprocess is None:
+            raise ProgramError(
+                "the script registers no preprocess",
+                "preprocess_result",
+                self._entry,
+                "decorate a function with @tensorleap_preprocess(), or call leap_binder.set_preprocess(function)",
+            )
+        found = [Function(PREPROCESS, _name(preprocess.function), self._where(preprocess.function))]
+        preprocess.function = _Once(preprocess.function, "a list of PreprocessResponse", list)
+        unlabeled = container.unlabeled_data_preprocess
+        if unlabeled is not None:
+            found.append(Function(PREPROCESS, _name(unlabeled.function), self._where(unlabeled.function)))
+            unlabeled.function = _Once(unlabeled.function, "a PreprocessResponse", object)
+        for kind, handlers in (
+            (INPUT, container.inputs),
+            (GROUND_TRUTH, container.ground_truths),
+            (METADATA, container.metadata),
+        ):
+            for registered in handlers:
+                handler = _Handler.of(registered)
+                if _is_loaders(handler.written):
+                    continue  # such as one that counts instances
+                self._handlers[kind, registered.name] = handler
+                found.append(Function(kind, registered.name, self._where(handler.written), handler.declared))
+        for attribute, kind in _LISTED:
+            for registered in getattr(container, attribute, ())[there[attribute] :]:
+                found.append(Function(kind, _listed_name(registered), self._listed_where(registered)))
+        test = getattr(self._installed.binder, "integration_test_func", None)
+        if test is not None:
+            found.append(Function("integration_test", _name(test), self._where(test)))
+        return found
+
+    def splits(self) -> list[Split]:
+        """Raises ProgramError for what code-loader finds wrong, and whatever the script raises."""
+        try:
+            results = self._installed.binder.get_preprocess_result()
+        except Exception as error:
+            if isinstance(error, ProgramError) or own_frames(error, self._root):
+                raise
+            raise ProgramError(
+                str(error) if type(error) is Exception else f"{type(error).__name__}: {error}",
+                "preprocess_result",
+                self._where(self._container.preprocess.function.function),
+                "return a list of PreprocessResponse, one with state=DataStateType.training and one with validation",
+            ) from error
+        self._responses = {state.name: response for state, response in results.items()}
+        return [
+            Split(name, _ids(response), (GROUND_TRUTH,) if name == _UNLABELED else ())
+            for name, response in self._responses.items()
+        ]
+
+    def value(self, function: Function, split: Split, position: int) -> object:
+        """Raises whatever the script raises."""
+        handler = self._handlers[function.kind, function.name]
+        response = self._responses[split.name]
+        sample = split.ids[position]
+        if not getattr(response, "is_grouped", False):
+            return handler.call(sample, response)
+        group = next(each for each in response.groups if sample in each)
+        return handler.call(group, response)[group.index(sample)]
+
+    def notes(self) -> list[str]:
+        """code-loader's own verdict, which includes the integration test."""
+        name = f"{NAME} {self._installed.version}"
+        lines = [] if self._installed.was_tested else [f"{name} is not one that was tested ({RANGE})"]
+        lines += self._shadowed()
+        if not self._responses:
+            return lines  # preprocess would run again
+        if getattr(self._installed.binder, "integration_test_func", None) is None:
+            lines.append("no integration test is registered; the Tensorleap platform asks for one at a push")
+        verdict = f"{name}: check_dataset()"
+        try:
+            self._loader.exec_script()  # by now, the integration test in the mode that wires functions to the model
+        except Exception as error:
+            return [*lines, f"{verdict} fails: the integration test: {self._told(error.__cause__ or error)}"]
+        result = self._loader.check_dataset()
+        if result.is_valid:
+            return [*lines, f"{verdict} finds the dataset valid"]
+        said = [
+            f"{each.name}: {_first_line(' '.join(each.display.values()))}"
+            for each in result.payloads
+            if not each.is_passed
+        ]
+        if result.general_error:
+            said.append(_first_line(result.general_error))
+        return [*lines, *(f"{verdict} fails: {each}" for each in said)]
+
+    @property
+    def _container(self) -> Any:
+        return self._installed.binder.setup_container
+
+    def _import_loader(self) -> None:
+        self._installed = import_code_loader()
+        self._loader = self._installed.leap_loader(self._root, self._entry)
+        # check_dataset() executes the script anew: everything would be registered twice.
+        self._loader.evaluate_module = _Once(self._loader.evaluate_module, "nothing", type(None))
+
+    def _told(self, error: BaseException) -> str:
+        frames = own_frames(error, self._root)
+        return f"{frames[-1]}: {type(error).__name__}: {error}" if frames else f"{type(error).__name__}: {error}"
+
+    def _where(self, function: object) -> str:
+        code = getattr(_written(function), "__code__", None)
+        path = None if code is None else own_path(code.co_filename, self._root)
+        return f"{path}:{code.co_firstlineno}" if path is not None and code is not None else self._entry
+
+    def _listed_where(self, registered: object) -> str:
+        function = getattr(registered, "function", None)
+        return self._entry if function is None else self._where(function)
+
+    def _shadowed(self) -> list[str]:
+        """Modules of the folder that were not imported, because an installed one of the same name comes first."""
+        lines = []
+        for name in sorted(os.listdir(self._root)):
+            module = sys.modules.get(name.partition(".")[0])
+            file = getattr(module, "__file__", None)
+            is_module = name.endswith(".py") or os.path.isfile(os.path.join(self._root, name, "__init__.py"))
+            if is_module and name != self._entry and file and own_path(os.path.abspath(file), self._root) is None:
+                lines.append(
+                    f"{name} in the folder is hidden by {file}, which comes first on the platform too: rename it"
+                )
+        return lines
+
+
+class _Handler(NamedTuple):
+    """A registered function: what to `call`, the function as it is `written`, and the type its values must have."""
+
+    call: Callable[..., Any]
+    written: object
+    declared: str
+
+    @classmethod
+    def of(cls, registered: Any) -> _Handler:
+        """What the binder holds makes arrays of whatever comes: None and lists would not be seen."""
+        call = _enclosed(registered.function, "encoder_function") or registered.function
+        written = _written(call)
+        if hasattr(registered, "metadata_type"):
+            kind = registered.metadata_type
+            return cls(call, written, _DECLARED.get(getattr(kind, "value", ""), ""))
+        # A decorator promises float32, and refuses others when it is tried; of a leap_binder call nothing is said.
+        return cls(call, written, "" if written is call else "float32")
+
+
+class _Once:
+    """A function that runs the first time it is called; what it returned is the answer to every other call."""
+
+    def __init__(self, function: Callable[[], Any], described: str, kind: type) -> None:
+        self.function = function
+        self._described = described
+        self._kind = kind
+        self._results: list[Any] = []
+
+    def __call__(self) -> Any:
+        if not self._results:
+            result = self.function()
+            if not isinstance(result, self._kind) or (result is None and self._kind is object):
+                what = "None" if result is None else type(result).__name__
+                raise ProgramError(
+                    f"{_name(self.function)} returned {what}; it returns {self._described}",
+                    "preprocess_result",
+                    "",
+                    "return [PreprocessResponse(sample_ids=…, data=…, state=DataStateType.training), …]",
+                )
+            self._results.append(result)
+        return self._results[0]
+
+
+def _ids(response: Any) -> Sequence[object]:
+    """The ids of a response's samples; those that code-loader makes for the instances in them are not among them."""
+    instances = getattr(response, "sample_ids_to_instance_mappings", None)
+    if instances:
+        return list(instances)
+    ids: Sequence[object] = getattr(response, "flat_sample_ids", response.sample_ids)
+    return ids
+
+
+def _enclosed(function: object, *names: str) -> Callable[..., Any] | None:
+    """The function that another one was made around, under one of these names."""
+    code = getattr(function, "__code__", None)
+    cells = getattr(function, "__closure__", None) or ()
+    for name, cell in zip(code.co_freevars if code is not None else (), cells):  # noqa: B905 - Python 3.8
+        if name in names and callable(cell.cell_contents):
+            found: Callable[..., Any] = cell.cell_contents
+            return found
+    return None
+
+
+def _written(function: object) -> object:
+    """The user's own function inside what code-loader and functools made of it."""
+    for inner in _layers(function):
+        function = inner
+    return function
+
+
+def _layers(function: object) -> Iterator[object]:
+    while True:
+        if isinstance(function, _Once):
+            function = function.function
+        elif hasattr(function, "__wrapped__"):
+            function = inspect.unwrap(function)  # type: ignore[arg-type]
+        elif hasattr(function, "func"):
+            function = function.func
+        else:
+            if not _is_loaders(function):
+                return
+            inner = _enclosed(function, "encoder_function", "user_function", "integration_test_function", "function")
+            if inner is None:
+                return
+            function = inner
+        yield function
+
+
+def _is_loaders(function: object) -> bool:
+    """Whether code-loader wrote this function."""
+    code = getattr(function, "__code__", None)
+    return code is not None and "code_loader" in code.co_filename.replace("\\", "/").split("/")
+
+
+def _name(function: object) -> str:
+    return str(getattr(_written(function), "__name__", function))
+
+
+def _listed_name(registered: object) -> str:
+    for holder in ("metric_handler_data", "custom_loss_handler_data", "visualizer_handler_data"):
+        registered = getattr(registered, holder, registered)
+    return str(getattr(registered, "name", registered))
+
+
+def _first_line(text: str) -> str:
+    """The first line of an error that code-loader wrote down with its traceback."""
+    line = next((line for line in text.splitlines() if line.strip()), "")
+    return re.sub(r" in file [^,]*, line_number:\s*-?\d+$", "", re.sub(r"^Something went wrong\. ", "", line)).strip()
