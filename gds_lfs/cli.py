@@ -301,6 +301,30 @@ def reconcile(messages: Messages, *, dry_run: bool, again: bool) -> None:
 
 
 @cli.group()
+def venv() -> None:
+    """The environments made from requirements.txt files (datasets.dynamicDependencies)."""
+
+
+@venv.command("list")
+@click.pass_obj
+def venv_list(messages: Messages) -> None:
+    """List them: id, Python, size, age, last use, requirements."""
+    from gds_lfs.porcelain import venvs
+
+    venvs.list_environments(messages)
+
+
+@venv.command("prune")
+@click.option("--all", "everything", is_flag=True, help="Also those in use; they are made again when they are needed.")
+@click.pass_obj
+def venv_prune(messages: Messages, *, everything: bool) -> None:
+    """Remove those that nobody asked for in 30 days, and what killed builds left."""
+    from gds_lfs.porcelain import venvs
+
+    venvs.prune(messages, everything=everything)
+
+
+@cli.group()
 def migrate() -> None:
     """Turn the pointers of git-lfs into ours (import), or ours into those of git-lfs (export)."""
 
