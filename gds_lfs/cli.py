@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gds_lfs import __version__
-from gds_lfs.errors import GitDatasetsError, NotARepositoryError
+from gds_lfs.errors import DatasetError, GitDatasetsError, NotARepositoryError
 from gds_lfs.porcelain.messages import Messages
 
 if TYPE_CHECKING:
@@ -322,6 +322,33 @@ def venv_prune(messages: Messages, *, everything: bool) -> None:
     from gds_lfs.porcelain import venvs
 
     venvs.prune(messages, everything=everything)
+
+
+@cli.command()
+@click.argument("path", required=False)
+@click.option("--rev", metavar="REV", help="Parse this commit instead of what is staged.")
+@click.option("--samples", type=click.IntRange(min=1), default=1, help="So many samples of each split (1).")
+@click.option("--full", is_flag=True, help="Take all rows of an ingest that has not run, not the first 100.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole result as JSON.")
+@click.pass_obj
+def parse(messages: Messages, path: str | None, *, rev: str | None, samples: int, full: bool, as_json: bool) -> None:
+    """Check that a dataset loads for somebody else: files, environment, functions, rows, splits, first samples.
+
+    PATH is an index.py, or a folder with one or with a Tensorleap leap.yaml. What is staged counts; it is run in a
+    clean folder, and changes nothing. Exit code 5 when it does not load.
+    """
+    from gds_lfs.porcelain import parse_report, parsing
+
+    result = parsing.parse(_settled(messages), path, rev, parsing.Options(samples, full))
+    if as_json:
+        from gds_lfs.dataset.parse.result import to_json
+
+        messages.result_bytes(to_json(result) + b"\n")
+    else:
+        for line in parse_report.report(result, verbose=messages.verbose):
+            messages.result(line)
+    if not result.valid:
+        sys.exit(DatasetError.exit_code)
 
 
 @cli.group()

@@ -28,6 +28,10 @@ _GUARD = Path(__file__).with_name("guard.py")
 _GUARDED = hasattr(os, "fork")
 
 
+class NotStartedError(DatasetError):
+    """The interpreter is none, or too old."""
+
+
 class ChildDied(Exception):
     """The child is gone; the message says how it ended, and its last words.
 
@@ -45,8 +49,8 @@ class ChildDied(Exception):
 class Child:
     """The process `command`, started in `cwd`. What it prints goes to `output`, as it comes, from another thread.
 
-    Raises DatasetError when there is no such program. A child that sends nothing for `timeout` seconds is ended, and so
-    is one that holds more than `memory_limit` bytes together with all it started.
+    Raises NotStartedError when there is no such program. A child that sends nothing for `timeout` seconds is ended, and
+    so is one that holds more than `memory_limit` bytes together with all it started.
     """
 
     def __init__(
@@ -175,8 +179,8 @@ class Child:
         text = f"{how}; the last it printed: {self.last_words}" if self.last_words else how
         raise ChildDied(text, code, timed_out=self._timed_out, over=over)
 
-    def _not_started(self, reason: str | None) -> DatasetError:
-        return DatasetError(
+    def _not_started(self, reason: str | None) -> NotStartedError:
+        return NotStartedError(
             f"the Python for index.py cannot be started: {self._program}: {reason}; "
             "choose another: git config datasets.python <path>"
         )

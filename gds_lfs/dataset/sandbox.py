@@ -7,10 +7,11 @@ that names what was running; the child and everything it started end with the `w
 from __future__ import annotations
 
 import subprocess
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from gds_lfs.dataset.child import Child, ChildDied
+from gds_lfs.dataset.child import Child, ChildDied, NotStartedError
 from gds_lfs.dataset.declaration import Declaration
 from gds_lfs.dataset.fieldtype import FieldType, Scalar
 from gds_lfs.errors import DatasetError
@@ -33,14 +34,17 @@ _BATCH_SIZE = 1 << 20
 
 
 class CodeError(DatasetError):
-    """User code failed, while it was `doing` something. `facts` is what the child told (see `parse.place`); where it
-    told nothing, `death` is how it ended and `stack` what Python wrote down then.
+    """User code failed, while it was `doing` something, `at` a row if it has got that far.
+
+    `facts` is what the child told (see `parse.place`); where it told nothing, `death` is how it ended and `stack` what
+    Python wrote down then.
     """
 
     def __init__(
         self,
         message: str,
         doing: str = "",
+        at: str = "",
         *,
         facts: Mapping[str, Any] | None = None,
         death: ChildDied | None = None,
@@ -48,6 +52,7 @@ class CodeError(DatasetError):
     ) -> None:
         super().__init__(message)
         self.doing = doing
+        self.at = at
         self.facts = facts or {}
         self.death = death
         self.stack = stack
@@ -106,6 +111,9 @@ class Sandbox:
         self._timeout = timeout
         self._declaration: Declaration | None = None
         self._child: Child | None = None
+        self._at = ""
+        self.cut: list[str] = []
+        """The ingests that had more rows than were asked for."""
         self.peak = 0
         """The most memory that was held, by the child and all it started, since this was last set."""
 
@@ -162,14 +170,21 @@ class Sandbox:
             self._declaration = Declaration.from_json(self._receive("", _no_row)["declaration"])
         return self._declaration
 
-    def ingest(self, name: str) -> Iterator[list[Value]]:
-        """The rows that the ingest brings, values in the order of the stored fields."""
+    def ingest(self, name: str, limit: int | None = None) -> Iterator[list[Value]]:
+        """The rows that the ingest brings, `limit` of them at most, values in the order of the stored fields.
+
+        What is beyond the limit is not asked for; then `cut` has the ingest's name.
+        """
         types = [field.type for field in self.declare().stored]
         doing = f"the ingest {name}"
-        self._send({"do": "ingest", "name": name}, doing)
-        while True:
+        self._send({"do": "ingest", "name": name, "limit": limit}, doing)
+        for number in count(1):
+            self._at = f"row {number}" if number > 1 else ""
             answer = self._receive(doing, lambda row: f" at row {row}" if row > 1 else "")
             if isinstance(answer, dict):
+                self._at = ""
+                if answer["more"]:
+                    self.cut.append(name)
                 return
             yield [self._decoded(value, kind) for value, kind in zip(answer, types, strict=True)]
 
@@ -190,10 +205,12 @@ class Sandbox:
             def row_name(row: int, ids: Sequence[str] = ids) -> str:
                 return f" for row {ids[row - 1]}"
 
-            for position in range(len(ids)):
+            for position, identity in enumerate(ids):
+                self._at = f"row {identity}"
                 value = self._decoded(self._receive(doing, row_name)[0], kind)
                 if position == len(ids) - 1:
                     self._receive(doing, row_name)  # the end of the answer
+                    self._at = ""
                     batch = self._send_batch(name, batches)
                 yield value
 
@@ -220,7 +237,7 @@ class Sandbox:
         if isinstance(answer, dict) and "error" in answer:
             self.close()
             error = answer["error"]
-            raise CodeError(_failure(error, doing, row_name), doing, facts=error.get("facts"))
+            raise CodeError(_failure(error, doing, row_name), doing, self._at, facts=error.get("facts"))
         return answer
 
     def _listen(self, doing: str) -> Any:
@@ -238,7 +255,7 @@ class Sandbox:
             _refuse_old_python(self._python)
         during = f" in {doing}" if doing else ""
         message = f"{self._entry}: the Python that ran it ({self._python}){during} {death}"
-        raise CodeError(message, doing, death=death, stack=self._stacks()) from None
+        raise CodeError(message, doing, self._at, death=death, stack=self._stacks()) from None
 
     def _stacks(self) -> str:
         """What Python wrote down when it crashed or was ended."""
@@ -298,12 +315,12 @@ def _no_row(_row: int) -> str:
 
 
 def _refuse_old_python(python: str) -> None:
-    """Raise DatasetError when the interpreter is too old to have understood a word."""
+    """Raise NotStartedError when the interpreter is too old to have understood a word."""
     probe = "import sys; sys.stdout.write('%d.%d' % sys.version_info[:2])"
     result = subprocess.run([python, "-c", probe], capture_output=True, text=True, check=False)
     numbers = result.stdout.split(".")
     if all(number.isdigit() for number in numbers) and tuple(map(int, numbers)) < OLDEST_PYTHON:
-        raise DatasetError(
+        raise NotStartedError(
             f"{python} is Python {result.stdout}; index.py needs {'.'.join(map(str, OLDEST_PYTHON))} or newer. "
             "Choose another: git config datasets.python <path>"
         )

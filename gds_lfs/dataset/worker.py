@@ -10,9 +10,9 @@ at once: what user code prints goes to standard error, and what it reads from st
        "volumes": null}                 first line; no answer
     > {"do": "declare"}
     < {"declaration": …}
-    > {"do": "ingest", "name": …}
-    < [value, …]                        one line a row, values in the order of the stored fields
-    < {"end": true}
+    > {"do": "ingest", "name": …, "limit": null}
+    < [value, …]                        one line a row, values in the order of the stored fields; so many, at most
+    < {"end": true, "more": false}      `more`: there are further rows, which were not asked for
     > {"do": "derive", "name": …, "rows": [[input, …], …]}
     < [value]                           one line a row
     < {"end": true}
@@ -91,13 +91,19 @@ class Session:
         """The declaration, and the class that it was read from."""
         return self.declare(), self._cls
 
-    def ingest(self, name: str) -> Iterator[list[Any]]:
-        """The rows the ingest brings, encoded. Raises ReturnError, and whatever the user's code raises."""
+    def ingest(self, name: str, limit: int | None) -> Iterator[list[Any]]:
+        """The rows the ingest brings, encoded; after `limit` of them, an empty list stands for all others.
+
+        Raises ReturnError, and whatever the user's code raises.
+        """
         from gds_lfs.dataset.rows import shape
 
         fields = self.declare().stored
         function: Callable[[], object] = getattr(self._cls, name)
         for number, row in enumerate(shape(function(), fields), 1):
+            if limit is not None and number > limit:
+                yield []
+                return
             yield [self._ingested(value, field, number) for value, field in zip(row, fields, strict=True)]
 
     def derive(self, name: str, rows: list[list[Any]]) -> Iterator[list[Any]]:
@@ -186,11 +192,15 @@ def serve(channel: Channel, work: Place, clean: Place, serving: Callable[[dict[s
             elif request["do"] in _FOR_THE_COMMITTER:
                 ingests = request["do"] == "ingest"
                 session = here.session
-                rows = session.ingest(request["name"]) if ingests else session.derive(request["name"], request["rows"])
+                name = request["name"]
+                rows = session.ingest(name, request["limit"]) if ingests else session.derive(name, request["rows"])
+                more = False
                 for row in rows:
-                    channel.send(row)
-                    sent += 1
-                channel.send({"end": True})
+                    more = not row
+                    if row:
+                        channel.send(row)
+                        sent += 1
+                channel.send({"end": True, "more": more})
             else:
                 channel.send(serving(request))
         except BaseException as error:
@@ -272,13 +282,13 @@ def _own_serving(channel: Channel, setup: dict[str, Any], place: Place) -> Servi
 def _serve_other(channel: Channel, setup: dict[str, Any]) -> None:
     """Serve the parse of a Tensorleap integration, whose interpreter may be older than an `index.py` needs."""
     from gds_lfs.dataset.parse.audit import Audit
+    from gds_lfs.dataset.parse.leap import LeapProgram
     from gds_lfs.dataset.parse.serving import Serving
 
-    leap = importlib.import_module("gds_lfs.dataset.parse.leap")
     root = setup["clean"]
     audit = Audit([root, setup["spool"]], setup.get("volumes"), setup["root"])
     audit.install()
-    serving = Serving(leap.LeapProgram(root, setup["entry"]), root, audit)
+    serving = Serving(LeapProgram(root, setup["entry"]), root, audit)
     own = os.getpid()
     while True:
         request = channel.receive()

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import tokenize
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,10 +22,10 @@ from gds_lfs.git.paths import quote
 from gds_lfs.lock import FileLock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from gds_lfs.dataset.declaration import Declaration
-    from gds_lfs.dataset.sandbox import Sandbox
+    from gds_lfs.dataset.sandbox import Confines, Sandbox
     from gds_lfs.porcelain.workspace import Workspace
 
 _SCRATCH = "reconcile-"
@@ -76,20 +77,38 @@ def _decoded(text: bytes) -> str:
 
 
 @contextmanager
-def sandbox(workspace: Workspace, sources: dict[str, str], entry: str, scratch: Path) -> Iterator[Sandbox]:
-    """The child for one dataset, its spool below `scratch`; what the user's code prints goes to stderr."""
-    from gds_lfs.dataset.sandbox import Sandbox
+def sandbox(
+    workspace: Workspace,
+    sources: dict[str, str],
+    entry: str,
+    scratch: Path,
+    *,
+    python: str | None = None,
+    confines: Confines | None = None,
+    output: Callable[[bytes], None] | None = None,
+) -> Iterator[Sandbox]:
+    """The child for one dataset, its spool below `scratch`; what the user's code prints goes to stderr, or to `output`.
+
+    It runs in our choice of interpreter, or in `python`; `datasets.memoryLimit` holds either way.
+    """
+    from gds_lfs.dataset.sandbox import Confines, Sandbox
 
     spool = scratch / "spool"
     spool.mkdir()
-
-    def show(data: bytes) -> None:
-        workspace.messages.progress.done()  # the code has a voice, and perhaps a bar, of its own
-        sys.stderr.buffer.write(data)
-        sys.stderr.buffer.flush()
-
-    with Sandbox(interpreter(workspace), workspace.repo.work_tree, entry, sources, spool, output=show) as child:
+    confines = confines or Confines(memory=workspace.settings.get_number("datasets.memoryLimit"))
+    python = python or interpreter(workspace)
+    root = workspace.repo.work_tree
+    with Sandbox(
+        python, root, entry, sources, spool, output=output or partial(show, workspace), confines=confines
+    ) as child:
         yield child
+
+
+def show(workspace: Workspace, data: bytes) -> None:
+    """Print what user code prints."""
+    workspace.messages.progress.done()  # the code has a voice, and perhaps a bar, of its own
+    sys.stderr.buffer.write(data)
+    sys.stderr.buffer.flush()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gds_lfs.content.hashing import EMPTY
 from gds_lfs.content.pointer import MAX_SIZE, Pointer, recognise
@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 
     from gds_lfs.dataset.declaration import Declaration
     from gds_lfs.dataset.reconcile import Plan, Result
+    from gds_lfs.dataset.sandbox import Sandbox
     from gds_lfs.git.repo import Entry
     from gds_lfs.porcelain.journal import Journal
+    from gds_lfs.porcelain.target import FileState
     from gds_lfs.porcelain.tracking import Registration
     from gds_lfs.porcelain.workspace import Workspace
 
@@ -69,10 +71,42 @@ def reconcile(
     return [target.registration for target in done]
 
 
-class Reconciliation:
-    """One dataset and one index, `index` being the file that git gave to a hook (None: the repository's own)."""
+class Drafted(NamedTuple):
+    """What the user's code made of a dataset, before anything outside the scratch folder is touched."""
 
-    def __init__(self, workspace: Workspace, registration: Registration, index: Path | None, scratch: Path) -> None:
+    declaration: Declaration
+    former: bytes
+    """The database's path until now."""
+    database: Path | None
+    """The database that was started from."""
+    seen: FileState | None
+    plan: Plan
+    result: Result | None
+
+    @property
+    def new(self) -> Path:
+        """The database that it comes to."""
+        new = self.result.database if self.result is not None else self.database
+        assert new is not None  # an absent database is never up to date, so there is a result
+        return new
+
+
+class Reconciliation:
+    """One dataset and one index, `index` being the file that git gave to a hook (None: the repository's own).
+
+    `frozen`: the index stands for a commit, so that nothing of the work tree counts.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        registration: Registration,
+        index: Path | None,
+        scratch: Path,
+        *,
+        frozen: bool = False,
+    ) -> None:
+        self._frozen = frozen
         self.workspace = workspace
         self.repo = workspace.repo
         self.registration = registration
@@ -84,7 +118,7 @@ class Reconciliation:
         """What a commit would do, line by line; nothing is changed. Raises DatasetError and its kin."""
         sources = child.staged_sources(self.workspace, self.index)
         entry = child.require_source(sources, self.registration.index)
-        database = self._current_database(self.registration)
+        database = self.current_database()
         with child.sandbox(self.workspace, sources, entry, self.scratch) as sandbox:
             declaration = sandbox.declare()
             database = self._database_for(declaration) or database
@@ -109,29 +143,48 @@ class Reconciliation:
         sources = child.staged_sources(self.workspace, self.index)
         entry = child.require_source(sources, self.registration.index)
         try:
-            database = self._current_database(self.registration)
+            database = self.current_database()
             if not force and not self._touches(database, changed) and self._agrees(database, sources, entry):
                 return None
         except LockedError:
             if force or self._may_touch(changed):
                 raise
             return None  # another program has the database, and this commit has nothing to do with it
-        result = None
         with child.sandbox(self.workspace, sources, entry, self.scratch) as sandbox:
-            declaration = sandbox.declare()
-            former = self.registration.database
-            database = self._database_for(declaration) or database
-            seen = file_state(Path(os.fsdecode(self.repo.absolute(self.registration.database))))
-            plan = self._plan(declaration, sources, entry, database, again=again)
-            if not plan.empty:
-                from gds_lfs.dataset import reconcile
-
-                with self.contents.inputs(self.registration.folder, database) as materialise:
-                    result = reconcile.apply(plan, database, self.scratch, sandbox, materialise, watch=self._watch)
-                self.workspace.messages.progress.done()
-        target = self._target(declaration, database, result, former)
-        target.seen = seen
+            drafted = self.draft(sandbox, sources, entry, database, again=again)
+        target = self._target(drafted)
+        target.seen = drafted.seen
         return target
+
+    def draft(
+        self,
+        sandbox: Sandbox,
+        sources: dict[str, str],
+        entry: str,
+        database: Path | None,
+        *,
+        again: bool = False,
+        limit: int | None = None,
+    ) -> Drafted:
+        """Run the user's code and make what the database is to become, from `database`, in the scratch folder.
+
+        With a `limit`, for a look alone (see `reconcile.apply`). Raises like `prepare`.
+        """
+        from gds_lfs.dataset import reconcile
+
+        declaration = sandbox.declare()
+        former = self.registration.database
+        database = self._database_for(declaration) or database
+        seen = file_state(Path(os.fsdecode(self.repo.absolute(self.registration.database))))
+        plan = self._plan(declaration, sources, entry, database, again=again)
+        result = None
+        if not plan.empty:
+            with self.contents.inputs(self.registration.folder, database) as materialise:
+                result = reconcile.apply(
+                    plan, database, self.scratch, sandbox, materialise, watch=self._watch, limit=limit
+                )
+            self.workspace.messages.progress.done()
+        return Drafted(declaration, former, database, seen, plan, result)
 
     def _watch(self, what: str, rows: int) -> Callable[[], None]:
         progress = self.workspace.messages.progress
@@ -155,7 +208,7 @@ class Reconciliation:
         if declared == self.registration:
             return None
         self.registration = declared
-        return self._current_database(declared)
+        return self.current_database()
 
     def _touches(self, database: Path | None, changed: set[bytes]) -> bool:
         """Whether any of the paths is the dataset's file, its database, or in one of its folders."""
@@ -196,11 +249,13 @@ class Reconciliation:
     def _index_py_is_staged(self) -> bool:
         return any(True for _ in self.repo.staged([self.registration.index], self.index))
 
-    def _current_database(self, registration: Registration) -> Path | None:
+    def current_database(self) -> Path | None:
         """The database to start from: the work tree's, with what its `-wal` holds; the index's where that one is
         absent or a pointer; the last commit's where somebody deleted it: rows made with SQL would not come back.
         """
-        path = registration.database
+        path = self.registration.database
+        if self._frozen:
+            return self._index_database(path)
         on_disk = Path(os.fsdecode(self.repo.absolute(path)))
         if not on_disk.is_file():
             return self._index_database(path) or self._deleted_database(path)
@@ -225,10 +280,9 @@ class Reconciliation:
         )
         return self.contents.database(quote(path), found.pointer.oid)
 
-    def _target(self, declaration: Declaration, database: Path | None, result: Result | None, former: bytes) -> Target:
+    def _target(self, drafted: Drafted) -> Target:
         """What the index is to hold for this dataset. Raises DatasetError where the user staged other content."""
-        new = result.database if result is not None else database
-        assert new is not None  # an absent database is never up to date, so there is a result
+        declaration, former, result, new = drafted.declaration, drafted.former, drafted.result, drafted.new
         registration = self.registration
         folder = registration.folder
         sources = {folder + os.fsencode(placed.path): placed.source for placed in result.place} if result else {}
