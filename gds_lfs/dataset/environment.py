@@ -155,6 +155,7 @@ class Environments:
         return python
 
     def _build(self, key: str, installer: Installer, asked: Requirements, added: Needed | None) -> str:
+        (self._root / f"{key}.json").unlink(missing_ok=True)  # of one whose Python is gone
         self._sweep(key)
         folder = self._root / f"{key}-{secrets.token_hex(4)}"
         try:

@@ -47,7 +47,9 @@ _PIP_INVALID = re.compile(
 )
 _BUILD = re.compile(r"Failed to build(?: and download)? `?(?P<uv>[^`\s]+)`?|Failed building wheel for (?P<pip>\S+)")
 _BUILDING = re.compile(r"(?:Building wheel for|Preparing metadata for) (?P<what>\S+)")
-_EXCEPTION = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|NotFound): .+|^\S*fatal error: .+|^error: .+")
+_EXCEPTION = re.compile(
+    r"^(?:\w+\.)*\w*(?:Error|Exception|NotFound): .+|^(?:\S+ )?fatal error: .+|^error: (?!Command ).+"
+)
 _PROGRESS = re.compile(
     r"\s*(?:Looking in |Collecting |Downloading |Using (?:cached|Python) |Processing |Requirement already|━)"
 )
