@@ -132,7 +132,7 @@ class Engine:
             self._tell(answer["error"])
             return ""
         for split in answer["splits"]:
-            self.result.splits.append(Split(split["name"], split["length"]))
+            self.result.splits.append(Split(split["name"], split["length"], split["without"]))
             self._look_at_split(split)
         if answer["shared"]:
             one, other, sample = answer["shared"]
@@ -148,7 +148,7 @@ class Engine:
         for split in self.result.splits:
             positions = spread(split.length, number)
             looked += len(positions)
-            for handler in handlers:
+            for handler in (each for each in handlers if each.kind not in split.without):
                 for position in positions:
                     if not self._look_at_sample(handler, split, position, changes):
                         break

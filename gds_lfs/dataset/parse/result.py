@@ -21,6 +21,7 @@ KINDS = {
     "missing_requirements": "there is no requirements.txt to make an environment from",
     "requirement": "a requirement cannot be installed",
     "conflict": "requirements contradict each other",
+    "loader_conflict": "a requirement contradicts code-loader, which a Tensorleap integration needs",
     "wrong_python": "the code, or a package, needs another Python",
     "network": "the package index cannot be reached",
     "environment": "the environment cannot be made",
@@ -110,8 +111,11 @@ class Rows(msgspec.Struct):
 
 
 class Split(msgspec.Struct):
+    """A part of the samples. `without` are kinds of function that have nothing to say of them."""
+
     name: str
     length: int
+    without: list[str] = []
 
 
 class Value(msgspec.Struct):

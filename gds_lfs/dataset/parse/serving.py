@@ -3,7 +3,8 @@
 ::
 
     > {"do": "functions"}       < {"functions": [[kind, name, where, declared], …]}
-    > {"do": "splits", …}       < {"splits": [{"name": …, "length": …, "repeated": …, "unhashable": …}, …], "shared": …}
+    > {"do": "splits", …}       < {"splits": [{"name": …, "length": …, "without": …, "repeated": …, "unhashable": …},
+                                              …], "shared": …}
     > {"do": "value", "kind": …, "name": …, "split": …, "position": …}
                                 < {"value": description, "id": text}
     > {"do": "notes"}           < {"notes": [line, …], "outside": {path: path in the work tree or "", …}}
@@ -114,6 +115,7 @@ def peak_memory() -> int:
 def _looked_at(split: Split) -> dict[str, Any]:
     """A split's length, and what is wrong with its ids: two alike, or one that cannot be told from others."""
     found: dict[str, Any] = {"name": split.name, "length": len(split.ids), "repeated": "", "unhashable": ""}
+    found["without"] = list(split.without)
     seen: set[object] = set()
     for position, key in enumerate(_keys(split)):
         try:
