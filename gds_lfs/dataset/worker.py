@@ -286,7 +286,8 @@ def _serve_other(channel: Channel, setup: dict[str, Any]) -> None:
     from gds_lfs.dataset.parse.serving import Serving
 
     root = setup["clean"]
-    audit = Audit([root, setup["spool"]], setup.get("volumes"), setup["root"])
+    # code-loader puts the folder above on the path of modules, too.
+    audit = Audit([os.path.dirname(root), setup["spool"]], setup.get("volumes"), setup["root"])
     audit.install()
     serving = Serving(LeapProgram(root, setup["entry"]), root, audit)
     own = os.getpid()

@@ -240,7 +240,7 @@ def _ids(response: Any) -> Sequence[object]:
     if instances:
         return list(instances)
     ids: Sequence[object] = getattr(response, "flat_sample_ids", response.sample_ids)
-    return ids
+    return range(len(ids)) if ids == list(range(len(ids))) else ids  # they were given by their number
 
 
 def _enclosed(function: object, *names: str) -> Callable[..., Any] | None:

@@ -134,6 +134,8 @@ def _shared(splits: list[Split]) -> list[str]:
     seen: dict[object, str] = {}
     with contextlib.suppress(TypeError):
         for split in splits:
+            if isinstance(split.ids, range):
+                continue  # samples that are merely counted: each split has a first one
             for position, key in enumerate(_keys(split)):
                 other = seen.setdefault(key, split.name)
                 if other != split.name:
