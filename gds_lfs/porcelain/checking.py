@@ -110,13 +110,14 @@ class Check:
             from gds_lfs.porcelain.venvs import environments
 
             requirements = self.clean / os.fsdecode(self.base) / REQUIREMENTS
-            python = environments().prepare(requirements, python, self.engine.hear)
+            python = environments().prepare(requirements, python, self._hear)
         self.python = self.around.python = self.result.python = python
         return python
 
     def first_stages(self) -> bool:
         """Files and environment; whether both are there."""
-        return self.engine.stage(FILES, self.files) and self.engine.stage(ENVIRONMENT, self.environment, (FILES,))
+        self.engine.stage(FILES, self.files)
+        return self.engine.stage(ENVIRONMENT, self.environment, (FILES,))
 
     @contextmanager
     def sandbox(self, sources: dict[str, str]) -> Iterator[Sandbox]:
@@ -136,12 +137,16 @@ class Check:
 
     def rows(self, drafting: Callable[[], Drafted], files: Reconciliation) -> str:
         """Work of a stage: the rows as they stand, with what ingests and derived fields bring."""
+        self.take(self.with_patience(drafting), files)
+        return self._rows_summary()
+
+    def with_patience(self, drafting: Callable[[], Drafted]) -> Drafted:
+        """Run ingests and derived fields, which may be silent for long, unless the user says otherwise."""
         assert self.engine.sandbox is not None
         self.engine.sandbox.set_timeout(self._patience)
         drafted = drafting()
         self.engine.sandbox.set_timeout(self.limits.seconds)
-        self.take(drafted, files)
-        return self._rows_summary()
+        return drafted
 
     def take(self, drafted: Drafted, files: Reconciliation) -> None:
         """Go on from rows that have been made."""

@@ -22,10 +22,11 @@ from gds_lfs.git.paths import quote
 from gds_lfs.lock import FileLock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from gds_lfs.dataset.declaration import Declaration
     from gds_lfs.dataset.sandbox import Confines, Sandbox
+    from gds_lfs.git.repo import Entry
     from gds_lfs.porcelain.workspace import Workspace
 
 _SCRATCH = "reconcile-"
@@ -50,11 +51,15 @@ def interpreter(workspace: Workspace) -> str:
 
 def staged_sources(workspace: Workspace, index: Path | None = None) -> dict[str, str]:
     """The staged Python files, by their path from the top, decoded as Python does. Others cannot be imported."""
-    repo = workspace.repo
-    entries = [e for e in repo.staged(index=index) if e.path.endswith(b".py") and e.stage == 0]
-    texts = dict(repo.blobs({entry.sha for entry in entries}))
+    return sources_of(workspace, workspace.repo.staged(index=index))
+
+
+def sources_of(workspace: Workspace, entries: Iterable[Entry]) -> dict[str, str]:
+    """The Python files among the entries of an index or of a tree."""
+    python = [entry for entry in entries if entry.path.endswith(b".py") and entry.stage == 0]
+    texts = dict(workspace.repo.blobs({entry.sha for entry in python}))
     sources = {}
-    for entry in entries:
+    for entry in python:
         try:
             sources[os.fsdecode(entry.path)] = _decoded(texts[entry.sha])
         except (UnicodeDecodeError, SyntaxError, KeyError):

@@ -65,7 +65,7 @@ class LeapCheck(Check):
             python = environments().prepare(
                 self.code / REQUIREMENTS,
                 python,
-                self.engine.hear,
+                self._hear,
                 wanted=self._settings.python,
                 needed=leap_yaml.NEEDED,
             )

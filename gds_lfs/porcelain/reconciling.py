@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gds_lfs.dataset.sandbox import Sandbox
     from gds_lfs.git.repo import Entry
     from gds_lfs.porcelain.journal import Journal
+    from gds_lfs.porcelain.parse_events import CommitParse
     from gds_lfs.porcelain.target import FileState
     from gds_lfs.porcelain.tracking import Registration
     from gds_lfs.porcelain.workspace import Workspace
@@ -49,17 +50,20 @@ def reconcile(
     *,
     force: bool = False,
     again: bool = False,
+    parse: CommitParse | None = None,
 ) -> list[Registration]:
     """Bring index and work tree up to date with all these datasets together; those that changed.
 
-    `changed`, `force` and `again` are as in `Reconciliation.prepare`, `previous` is the journal of an earlier try.
+    `changed`, `force`, `again` and `parse` are as in `Reconciliation.prepare`, `previous` is the journal of an earlier
+    try.
     Raises DatasetError, MissingObjectError, LockedError, StoreWriteError; then nothing has changed.
     """
     with ExitStack() as stack:
         targets = []
         for registration in registrations:
             scratch = stack.enter_context(child.scratch_folder(workspace))
-            target = Reconciliation(workspace, registration, index, scratch).prepare(changed, force=force, again=again)
+            one = Reconciliation(workspace, registration, index, scratch)
+            target = one.prepare(changed, force=force, again=again, parse=parse)
             if target is not None:
                 targets.append(target)
         setups = [target.setup for target in targets]
@@ -124,10 +128,13 @@ class Reconciliation:
             database = self._database_for(declaration) or database
             return self._plan(declaration, sources, entry, database, again=again).lines()
 
-    def prepare(self, changed: set[bytes], *, force: bool = False, again: bool = False) -> Target | None:
+    def prepare(
+        self, changed: set[bytes], *, force: bool = False, again: bool = False, parse: CommitParse | None = None
+    ) -> Target | None:
         """Run the user's code and work out what the dataset is to become; None when there is nothing to do.
 
-        With `again` all ingests run, also those whose code has not changed.
+        With `again` all ingests run, also those whose code has not changed. `parse` looks at what comes out, and at
+        whatever else somebody else would run.
 
         Nothing more is looked at once the database says that it agrees with the staged code, unless `force`, or
         one of the `changed` paths is the dataset's.
@@ -142,16 +149,23 @@ class Reconciliation:
             return None  # a clone without data: it is not fetched for a commit that has nothing to do with it
         sources = child.staged_sources(self.workspace, self.index)
         entry = child.require_source(sources, self.registration.index)
+        check = parse.check(self.registration, sources, self.scratch) if parse is not None else None
+        needed = force or check is not None
         try:
             database = self.current_database()
-            if not force and not self._touches(database, changed) and self._agrees(database, sources, entry):
+            if not needed and not self._touches(database, changed) and self._agrees(database, sources, entry):
                 return None
         except LockedError:
             if force or self._may_touch(changed):
                 raise
             return None  # another program has the database, and this commit has nothing to do with it
-        with child.sandbox(self.workspace, sources, entry, self.scratch) as sandbox:
-            drafted = self.draft(sandbox, sources, entry, database, again=again)
+        if check is None or parse is None:
+            with child.sandbox(self.workspace, sources, entry, self.scratch) as sandbox:
+                drafted = self.draft(sandbox, sources, entry, database, again=again)
+        else:
+            with check.sandbox(sources) as sandbox:
+                drafting = partial(self.draft, sandbox, sources, entry, database, again=again)
+                drafted = parse.draft(check, drafting, self)
         target = self._target(drafted)
         target.seen = drafted.seen
         return target

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gds_lfs.dataset.parse.program import FIELD, METADATA
+from gds_lfs.dataset.parse.program import FIELDS, METADATA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ class Problem(NamedTuple):
 
 def value_problems(function: Function, value: Value) -> Iterator[Problem]:
     """What is wrong with one value by itself."""
-    if function.kind == FIELD:
+    if function.kind in FIELDS:
         return  # None and NaN are what its type allows
     if value.type == "None":
         yield _none(function)
@@ -52,7 +52,7 @@ class Changes:
 
     def look(self, sample: Sample) -> Iterator[Problem]:
         """What differs from the first sample of the handler; each difference is told once a split."""
-        if sample.value is None or sample.value.type == "None" or sample.kind == FIELD:
+        if sample.value is None or sample.value.type == "None" or sample.kind in FIELDS:
             return
         parts = sample.value.items if sample.value.items is not None else {"": sample.value}
         for name, value in parts.items():

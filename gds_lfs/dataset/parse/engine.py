@@ -15,7 +15,7 @@ from gds_lfs.dataset.child import NotStartedError
 from gds_lfs.dataset.install_failure import EnvironmentFailure
 from gds_lfs.dataset.parse import advice, checks
 from gds_lfs.dataset.parse.leap_yaml import LeapYamlError
-from gds_lfs.dataset.parse.program import FIELD, HANDLERS, PREPROCESS
+from gds_lfs.dataset.parse.program import FIELDS, HANDLERS, PREPROCESS
 from gds_lfs.dataset.parse.result import (
     FAILED,
     OK,
@@ -32,7 +32,7 @@ from gds_lfs.dataset.sandbox import CodeError
 from gds_lfs.errors import DatasetError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from gds_lfs.dataset.parse.advice import Task
@@ -83,7 +83,7 @@ class Engine:
         try:
             stage.summary = work()
         except CodeError as error:
-            self._fail(error)
+            self.result.failures.append(self.finding_of(error))
         except EnvironmentFailure as error:
             self.result.failures.append(Finding(error.kind, name, error.headline, error.advice, detail=error.detail))
         except LeapYamlError as error:
@@ -142,7 +142,7 @@ class Engine:
     def samples(self, number: int = 1) -> str:
         """Work of a stage: `number` samples of each split, spread over it, by every handler."""
         handlers = [each for each in self.result.functions if each.kind in HANDLERS]
-        handlers = handlers or [_reading(each) for each in self.result.functions if each.kind in (FIELD, "transform")]
+        handlers = handlers or [each for each in self.result.functions if each.kind in FIELDS]
         changes = checks.Changes()
         looked = 0
         for split in self.result.splits:
@@ -212,21 +212,20 @@ class Engine:
     def _warn(self, kind: str, text: str, what_to_do: str) -> None:
         self.result.warnings.append(self._task.finding(kind, text, what_to_do))
 
-    def _fail(self, error: CodeError) -> None:
-        """The child ended, or told of a failure in an ingest, a derived field or the declaration."""
+    def finding_of(self, error: CodeError) -> Finding:
+        """What is told when the child ended, or when an ingest, a derived field or the declaration failed."""
         self._measure()
         task = self._task if self._task.kind else _task_of(error.doing, self._task, self.result.functions)
         task = task._replace(sample=error.at or task.sample)
         if error.death is not None:
-            self.result.failures.append(self._advisor.of_death(error.death, error.stack, task, self._peak))
-            return
+            return self._advisor.of_death(error.death, error.stack, task, self._peak)
         facts = dict(error.facts)
         if facts.get("error") in ("DeclarationError", "ReturnError"):
             # Our own words; the first line has the place.
             where, _, text = str(error).partition("\n")[0].partition(": ")
             facts.update(kind="declaration" if facts["error"] == "DeclarationError" else "ingest_result", text=text)
             facts.update(where=where, advice="mend that line")
-        self.result.failures.append(self._advisor.of_facts(facts, task, self._peak))
+        return self._advisor.of_facts(facts, task, self._peak)
 
     def _measure(self) -> int:
         """The most memory that was held since this was last called."""
@@ -262,18 +261,8 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 or what == "metadata" else f"{number:,} {what}s"
 
 
-def _reading(field: Function) -> Function:
-    return Function(FIELD, field.name, field.where, field.declared)
-
-
 def _task_of(doing: str, task: Task, functions: list[Function]) -> Task:
     """The task behind the sandbox's own words, such as `the ingest load`."""
     kind, _, name = doing.removeprefix("the ").partition(" ")
     where = next((each.where for each in functions if (each.kind, each.name) == (kind, name)), "")
     return task._replace(kind=kind, name=name, where=where) if name else task
-
-
-def ordered_by_stage(findings: list[Finding], stages: list[Stage]) -> Iterator[tuple[Stage, list[Finding]]]:
-    """Each stage with its findings."""
-    for stage in stages:
-        yield stage, [finding for finding in findings if finding.stage == stage.name]

@@ -13,6 +13,7 @@ from gds_lfs.dataset.failure import lines_of
 from gds_lfs.dataset.handlers import Handler, read_handlers
 from gds_lfs.dataset.parse.program import (
     FIELD,
+    FIELDS,
     HANDLERS,
     INGEST,
     PREPROCESS,
@@ -60,9 +61,10 @@ class OwnProgram:
             where = self._where(lines, inspect.unwrap(handler.function).__name__)
             found.append(Function(handler.kind, handler.name, where, _declared(handler.function)))
         if not any(function.kind in HANDLERS for function in found):
-            self._handlers |= {
-                (FIELD, field.name): Handler(FIELD, field.name, _Read(field.name)) for field in declaration.fields
-            }
+            for function in found:
+                if function.kind in FIELDS:  # there is nothing else to read
+                    key = (function.kind, function.name)
+                    self._handlers[key] = Handler(*key, _Read(function.name))
         return found
 
     def splits(self) -> list[Split]:

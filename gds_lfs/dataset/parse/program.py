@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 FIELD, INGEST, TRANSFORM, PREPROCESS = "field", "ingest", "transform", "preprocess"
 INPUT, GROUND_TRUTH, METADATA = "input", "ground_truth", "metadata"
 
+FIELDS = (FIELD, TRANSFORM)
+"""The kinds that `Program.value` is asked for where there is no handler: what a row has in a field."""
+
 HANDLERS = (INPUT, GROUND_TRUTH, METADATA)
-"""The kinds of function that `Program.value` is asked for. Any other kind is listed in the report and not called."""
+"""The kinds of function that `Program.value` is asked for. Any other kind is listed in the report, not called."""
 
 
 class Function(NamedTuple):
