@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 600
 _QUOTED_PATH = re.compile(r"""['"]([^'"\n]*[/\\.][^'"\n]*)['"]""")
+_NOT_FOUND = re.compile(r"(.+?) not found\.?")  # as numpy says it
 _FOREIGN = ("site-packages", "dist-packages")
 _STACK_LINE = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)$')
 
@@ -103,7 +104,9 @@ def _path(error: BaseException) -> str | None:
     """The file that an error is about: its own, or the first that its words name."""
     if not isinstance(error, OSError):
         return None
+    told = _NOT_FOUND.fullmatch(str(error)) if isinstance(error, FileNotFoundError) else None
     named: Sequence[object] = [error.filename] if error.filename is not None else _QUOTED_PATH.findall(str(error))[:1]
+    named = named or ([told[1]] if told else [])
     for each in named:
         if isinstance(each, (str, bytes, os.PathLike)):
             return os.path.abspath(os.fsdecode(each))
