@@ -1,7 +1,8 @@
 """The rows of a dataset as a sequence, for the functions that prepare them: read from its database when looked at.
 
-A row has the fields as attributes and as items: `row.image`, `row["label"]`, and its id: `row.id`. A file's field is a
-`File` with the path of a file on this machine, which is asked for when the field is read.
+A row has the fields as attributes and as items: `row.image`, `row["label"]`; unless a field is called so, `row.id` is
+what the row is called in the database. A file's field is a `File` with the path of a file on this machine, which is
+asked for when the field is read.
 
 Standard library only: the user's interpreter runs it.
 """
@@ -78,24 +79,21 @@ class Row:
         self._number = number
         self._stored: dict[str, Any] | None = None
 
-    @property
-    def id(self) -> str:
-        """What the row is called in the database and in messages."""
-        return str(self._values()["_id"])
-
     def __getitem__(self, name: str) -> Any:
         if name not in self._table.fields:
             raise KeyError(f"{name!r} is no field of the dataset; those are {', '.join(self._table.fields)}")
         return self._table.value(name, self._values()[name])
 
     def __getattr__(self, name: str) -> Any:
-        if name not in self._table.fields:
-            raise AttributeError(f"{name!r} is no field of the dataset; those are {', '.join(self._table.fields)}")
-        return self[name]
-
-    def keys(self) -> list[str]:
-        """The names of the fields, so that `dict(row)` works."""
-        return list(self._table.fields)
+        if name.startswith("_"):  # no field's name; a copy that is being made has nothing yet
+            raise AttributeError(name)
+        if name in self._table.fields:  # before all else: a field may have any name
+            return self[name]
+        if name == "id":
+            return self._row_id()
+        if name == "keys":  # so that dict(row) works
+            return lambda: list(self._table.fields)
+        raise AttributeError(f"{name!r} is no field of the dataset; those are {', '.join(self._table.fields)}")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Row) and (self._table, self._number) == (other._table, other._number)
@@ -104,7 +102,10 @@ class Row:
         return hash(self._number)
 
     def __repr__(self) -> str:
-        return f"Row({self.id!r})"
+        return f"Row({self._row_id()!r})"
+
+    def _row_id(self) -> str:
+        return str(self._values()["_id"])
 
     def _values(self) -> dict[str, Any]:
         if self._stored is None:

@@ -79,8 +79,7 @@ class Serving:
         position = request["position"]
         name = ""
         with contextlib.suppress(Exception):
-            sample = split.ids[position]
-            name = str(getattr(sample, "id", sample))[:80]
+            name = _name(split.ids[position])
         try:
             return {"value": describe(self._program.value(function, split, position)), "id": name}
         except BaseException as error:
@@ -146,8 +145,12 @@ def _shared(splits: list[Split]) -> list[str]:
 def _keys(split: Split) -> Iterator[object]:
     """What tells the samples of a split from each other: their ids, or, of our own rows, the numbers."""
     keys = getattr(split.ids, "numbers", split.ids)
-    return (keys[position] for position in range(min(len(keys), _MOST_IDS)))
+    chosen = (keys[position] for position in range(min(len(keys), _MOST_IDS)))
+    return (getattr(key, "_number", key) for key in chosen)
 
 
 def _name(sample: object) -> str:
-    return str(getattr(sample, "id", None) or repr(sample))[:80]
+    """What a sample is called in messages."""
+    row_id = getattr(sample, "_row_id", None)
+    name = sample if isinstance(sample, str) else repr(sample)
+    return (row_id() if callable(row_id) else name)[:80]
