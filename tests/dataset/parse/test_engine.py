@@ -295,3 +295,18 @@ def test_samples_are_spread_over_a_split() -> None:
     assert spread(10, 3) == [0, 4, 9]
     assert spread(3, 10) == [0, 1, 2]
     assert spread(1, 2) == [0]
+
+
+def test_numpy_is_known_and_its_memory_counts(parsing: Parsing) -> None:
+    text = "    @input('a')\n    def a(row):\n        import numpy\n        return numpy.zeros((2, 3), 'float32')\n"
+    value = parsing.run(text).samples[0].value
+    assert value is not None
+    assert (value.type, value.dtype, value.shape, value.min) == ("ndarray", "float32", [2, 3], 0)
+
+
+def test_numpy_over_the_limit(parsing: Parsing) -> None:
+    text = "    @input('a')\n    def a(row):\n        import numpy\n        reserved = numpy.zeros(1 << 30)\n"
+    text += "        numpy.ones(1 << 26)\n        __import__('time').sleep(9)\n"
+    found = parsing.failure(text, memory=300 * MIB)
+    assert (found.kind, found.function, found.split) == ("out_of_memory", "input a", "all")
+    assert found.where in ("index.py:17, in a", "index.py:18, in a")
