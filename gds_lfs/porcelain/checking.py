@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,7 +107,7 @@ class Check:
     def environment(self) -> str:
         """Work of a stage: choose the interpreter, or make it."""
         python = child.interpreter(self.workspace)
-        if self.workspace.settings.get_bool("datasets.dynamicDependencies"):
+        if self.workspace.settings.get_bool(child.DYNAMIC):
             from gds_lfs.porcelain.venvs import environments
 
             requirements = self.clean / os.fsdecode(self.base) / REQUIREMENTS
@@ -204,6 +205,14 @@ class Check:
 
     def _warn(self, stage: str, kind: str, text: str, advice: str) -> None:
         self.result.warnings.append(Finding(kind, stage, text, advice))
+
+
+def python_for(workspace: Workspace, entry: bytes, index: Path | None, scratch: Path) -> str:
+    """The interpreter that a dataset asks for, for what runs its code without a parse. Raises EnvironmentFailure."""
+    check = Check(workspace, entry, Scope(index, list(workspace.repo.staged(index=index))), scratch)
+    check.show = partial(child.show, workspace)
+    check.files()
+    return check.environment()
 
 
 def volumes(workspace: Workspace) -> tuple[str, ...] | None:

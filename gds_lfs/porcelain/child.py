@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from gds_lfs.git.repo import Entry
     from gds_lfs.porcelain.workspace import Workspace
 
+DYNAMIC = "datasets.dynamicDependencies"
+"""The setting that has a dataset's requirements.txt made into the environment that its code runs in."""
+
 _SCRATCH = "reconcile-"
 _LOCK = "lock"
 
@@ -140,5 +143,11 @@ def declare_on_disk(workspace: Workspace, index: bytes) -> Declaration:
         sources[name] = _decoded(Path(os.fsdecode(workspace.repo.absolute(index))).read_bytes())
     except (UnicodeDecodeError, SyntaxError) as error:
         raise ConfigError(f"{quote(index)} is not UTF-8 text") from error
-    with scratch_folder(workspace) as scratch, sandbox(workspace, sources, name, scratch) as child:
+    python = None
+    if workspace.settings.get_bool(DYNAMIC):
+        from gds_lfs.porcelain.venvs import environments
+
+        requirements = workspace.repo.work_tree / Path(name).with_name("requirements.txt")
+        python = environments().prepare(requirements, interpreter(workspace), partial(show, workspace))
+    with scratch_folder(workspace) as scratch, sandbox(workspace, sources, name, scratch, python=python) as child:
         return child.declare()

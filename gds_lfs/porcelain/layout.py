@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from gds_lfs.content.pointer import MAX_SIZE, Pointer, recognise
 from gds_lfs.dataset.parse.result import File
+from gds_lfs.errors import GitError
 from gds_lfs.git.repo import index_variable
 from gds_lfs.porcelain.checkout import replace
 from gds_lfs.porcelain.pointers import SUBMODULE
@@ -72,8 +73,7 @@ def lay_out(
         and not entry.path.startswith(within)
     ]
     folder.mkdir()
-    command = [*_NO_FILTER, "checkout-index", "-z", "--stdin", f"--prefix={folder}/"]
-    workspace.repo.run(*command, input=b"".join(path + b"\0" for path in paths), env=index_variable(index))
+    _write(workspace, paths, index, folder)
     pointers: dict[bytes, Pointer] = {}
     for path in paths:
         found = _measure(os.path.join(os.fsencode(folder), path))
@@ -85,6 +85,16 @@ def lay_out(
     if pointers:
         _fill(workspace, layout, pointers)
     return layout
+
+
+def _write(workspace: Workspace, paths: list[bytes], index: Path | None, folder: Path) -> None:
+    listed = b"".join(path + b"\0" for path in paths)
+    command = [*_NO_FILTER, "checkout-index", "-f", "-z", "--stdin", f"--prefix={folder}/"]
+    try:
+        # What a sparse checkout leaves out here, others may have.
+        workspace.repo.run(*command, "--ignore-skip-worktree-bits", input=listed, env=index_variable(index))
+    except GitError:  # git before 2.34 knows no such bits here, nor the option
+        workspace.repo.run(*command, input=listed, env=index_variable(index))
 
 
 def _measure(file: bytes) -> Pointer | int | None:

@@ -61,7 +61,7 @@ class LeapCheck(Check):
     def environment(self) -> str:
         """Work of a stage: an interpreter of the version that leap.yaml names. Raises EnvironmentFailure."""
         python = child.interpreter(self.workspace)
-        if self.workspace.settings.get_bool("datasets.dynamicDependencies"):
+        if self.workspace.settings.get_bool(child.DYNAMIC):
             python = environments().prepare(
                 self.code / REQUIREMENTS,
                 python,

@@ -197,11 +197,15 @@ def _parse_tip(workspace: Workspace, registration: Registration, tip: str, git_r
 
 
 def _refusal(result: Result, what: str) -> DatasetError:
-    from gds_lfs.porcelain.parse_report import finding_lines
+    from gds_lfs.dataset.parse.result import FAILED
+    from gds_lfs.porcelain.parse_report import finding_lines, output_lines
 
     lines = [f"{result.entry} does not load for somebody else, so nothing was changed:"]
     for finding in result.failures:
         lines += finding_lines(finding)
+    for stage in result.stages:
+        if stage.status == FAILED and stage.output.strip():
+            lines += [f"  {stage.name} printed:", *output_lines(stage)]
     verb = what.partition(" ")[0]
     lines.append(f"To see it whole: git datasets parse. To {verb} all the same: git -c {SETTING}=false {what}")
     return DatasetError("\n".join(lines))

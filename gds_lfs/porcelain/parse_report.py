@@ -68,6 +68,14 @@ def finding_lines(finding: Finding, mark: str = "✗") -> list[str]:
     return lines
 
 
+def output_lines(stage: Stage, *, verbose: bool = False) -> list[str]:
+    """What was printed during a stage, the end of it unless `verbose`."""
+    lines = stage.output.rstrip().splitlines()
+    shown = lines if verbose else lines[-_OUTPUT_LINES:]
+    more = [f"    | … {len(lines) - len(shown):,} lines before; -v shows them"] if len(shown) < len(lines) else []
+    return [*more, *(f"    | {line}" for line in shown)]
+
+
 def _stage_line(stage: Stage) -> str:
     if stage.status == SKIPPED:
         return f"{_MARKS[SKIPPED]} {stage.name:<12} skipped: {stage.because} failed"
@@ -83,12 +91,7 @@ def _stage_detail(stage: Stage, result: Result, *, verbose: bool) -> Iterator[st
         yield from _functions(result, verbose=verbose)
     elif stage.name == "samples":
         yield from _samples(result.samples, verbose=verbose)
-    if stage.output.strip():
-        lines = stage.output.rstrip().splitlines()
-        shown = lines if verbose else lines[-_OUTPUT_LINES:]
-        if len(shown) < len(lines):
-            yield f"    | … {len(lines) - len(shown):,} lines before; -v shows them"
-        yield from (f"    | {line}" for line in shown)
+    yield from output_lines(stage, verbose=verbose)
 
 
 def _files(result: Result, *, verbose: bool) -> Iterator[str]:

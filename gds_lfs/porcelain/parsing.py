@@ -40,6 +40,8 @@ def parse(workspace: Workspace, path: str | None, rev: str | None, options: Opti
     with child.scratch_folder(workspace) as scratch:
         scope = scope_of(workspace, rev, scratch)
         subject = _subject(workspace, path, scope)
+        if rev is None:
+            _say_unstaged(workspace, subject)
         if subject.rpartition(b"/")[2] == LEAP_YAML:
             from gds_lfs.porcelain.leap_checking import parse_leap
 
@@ -83,6 +85,15 @@ def parse_dataset(
         check.engine.stage(PREPROCESS, check.preprocess, (ROWS,))
         check.engine.stage(SAMPLES, lambda: check.samples(options.samples), (PREPROCESS,))
     return check.engine.finish()
+
+
+def _say_unstaged(workspace: Workspace, subject: bytes) -> None:
+    folder = b":(top,glob)" + subject[: subject.rfind(b"/") + 1] + b"**/*.py"
+    changed = workspace.repo.run("diff", "--name-only", "-z", "--", b":(top,literal)" + subject, folder, check=False)
+    names = [quote(name) for name in changed.split(b"\0") if name]
+    if names:
+        have = "has" if len(names) == 1 else "have"
+        workspace.messages.warn(f"{', '.join(names[:3])} {have} changes that are not staged; the staged text counts")
 
 
 def _subject(workspace: Workspace, path: str | None, scope: Scope) -> bytes:

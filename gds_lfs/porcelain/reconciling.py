@@ -29,6 +29,7 @@ from gds_lfs.porcelain.tracking import registrations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
 
     from gds_lfs.dataset.declaration import Declaration
     from gds_lfs.dataset.reconcile import Plan, Result
@@ -123,7 +124,7 @@ class Reconciliation:
         sources = child.staged_sources(self.workspace, self.index)
         entry = child.require_source(sources, self.registration.index)
         database = self.current_database()
-        with child.sandbox(self.workspace, sources, entry, self.scratch) as sandbox:
+        with self._sandbox(sources, entry) as sandbox:
             declaration = sandbox.declare()
             database = self._database_for(declaration) or database
             return self._plan(declaration, sources, entry, database, again=again).lines()
@@ -160,7 +161,7 @@ class Reconciliation:
                 raise
             return None  # another program has the database, and this commit has nothing to do with it
         if check is None or parse is None:
-            with child.sandbox(self.workspace, sources, entry, self.scratch) as sandbox:
+            with self._sandbox(sources, entry) as sandbox:
                 drafted = self.draft(sandbox, sources, entry, database, again=again)
         else:
             with check.sandbox(sources) as sandbox:
@@ -199,6 +200,15 @@ class Reconciliation:
                 )
             self.workspace.messages.progress.done()
         return Drafted(declaration, former, database, seen, plan, result)
+
+    def _sandbox(self, sources: dict[str, str], entry: str) -> AbstractContextManager[Sandbox]:
+        """The child, in the environment that the dataset asks for."""
+        python = None
+        if self.workspace.settings.get_bool(child.DYNAMIC):
+            from gds_lfs.porcelain.checking import python_for
+
+            python = python_for(self.workspace, self.registration.index, self.index, self.scratch)
+        return child.sandbox(self.workspace, sources, entry, self.scratch, python=python)
 
     def _watch(self, what: str, rows: int) -> Callable[[], None]:
         progress = self.workspace.messages.progress

@@ -255,6 +255,22 @@ def test_the_confines_are_settings(ready: Machine, repo: Path) -> None:
     assert (done.returncode, "datasets.parseTimeout is 'soon'" in done.stderr) == (4, True)
 
 
+def test_what_a_sparse_checkout_leaves_out_is_there(ready: Machine, repo: Path) -> None:
+    stage(ready, repo, "a", "apart/labels.csv")
+    stage(ready, repo, CODE + READING.replace("READ", '(HERE / "apart/labels.csv").read_text()'))
+    ready.git(repo, "commit", "-qm", "labels")
+    ready.git(repo, "update-index", "-q", "--refresh")  # what may be racy, git leaves in place
+    ready.git(repo, "sparse-checkout", "set", "a")
+    assert not (repo / "apart").exists()
+    assert parse(ready, repo).valid
+
+
+def test_what_is_not_staged_does_not_count_and_is_told(ready: Machine, repo: Path) -> None:
+    (repo / "index.py").write_text("1 / 0\n")
+    done = ready.gd(repo, "parse")
+    assert "warning: index.py has changes that are not staged; the staged text counts" in done.stderr
+
+
 def test_a_handler_cannot_harm_the_files_of_rows(ready: Machine, repo: Path) -> None:
     ready.git(repo, "commit", "-qm", "rows")
     stage(ready, repo, CODE + READING.replace("READ", "[open(row.a, 'w').write('harm')]"))

@@ -56,7 +56,7 @@ class Audit:
             return
         self.watching = False  # what we ask of the system is no business of ours
         try:
-            self._look(event, _real(os.fsdecode(path)), arguments)
+            self._look(event, _real(_path(os.fsdecode(path))), arguments)
         finally:
             self.watching = True
 
@@ -78,6 +78,15 @@ class Audit:
         if path not in self.outside and len(self.outside) < _MOST:
             work_tree = self._elsewhere and _within(path, (self._elsewhere,))
             self.outside[path] = os.path.relpath(path, self._elsewhere) if work_tree else ""
+
+
+def _path(name: str) -> str:
+    """The path in what sqlite3 takes for one, which may be a URI."""
+    if not name.startswith("file:"):
+        return name
+    from urllib.parse import unquote, urlsplit
+
+    return unquote(urlsplit(name).path)
 
 
 def _real(path: str) -> str:

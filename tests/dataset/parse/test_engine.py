@@ -268,6 +268,11 @@ def test_a_path_outside_the_volumes_is_refused(parsing: Parsing, tmp_path: Path)
     assert "git config --add datasets.volumes" in found.advice
 
 
+def test_a_database_is_read_wherever_the_code_went(parsing: Parsing, tmp_path: Path) -> None:
+    text = "    @preprocess\n    def p(rows):\n        os.chdir('/')\n        return {'all': [*rows]}\n" + LAST
+    assert parsing.run(text, volumes=(str(tmp_path / "none"),)).valid
+
+
 def test_what_only_this_machine_has_is_told(parsing: Parsing, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("1")
     (parsing.work / "y.csv").write_text("1")
