@@ -181,6 +181,23 @@ def test_builders_wait_for_each_other(case: Case) -> None:
     assert len(case.uv.installs) == 1
 
 
+def test_a_builder_that_is_killed_leaves_nothing_that_counts(case: Case) -> None:
+    case.uv.set("seconds", "3")
+    context = multiprocessing.get_context("spawn")
+    queue = context.SimpleQueue()
+    builder = context.Process(target=_prepare, args=(case, queue))
+    builder.start()
+    while builder.is_alive() and not case.uv.installs:
+        time.sleep(0.01)
+    builder.kill()
+    builder.join()
+    (left,) = case.folders()
+    assert case.environments.list() == []
+    case.uv.set("seconds", "0")
+    python = case.prepare()
+    assert case.folders() == [Path(python).parent.parent.name] != [left]
+
+
 def test_a_conflict_with_what_is_added_is_told_apart(case: Case) -> None:
     case.uv.set("fails", CONFLICT)
     with pytest.raises(EnvironmentFailure, match="can be installed, but not beside code-loader>=1,<2") as caught:
