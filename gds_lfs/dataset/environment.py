@@ -6,7 +6,7 @@
                          Its mtime is when it was last asked for.
     <key>-<random>/      the environment, built where it stays (one that moves breaks); unfinished, or left by a
                          build that was killed, unless <key>.json names it
-    <key>.lock           held by who builds it; never removed
+    <key>.lock           held by who builds it
 
 The key is a hash of all that decides what an environment holds: the content of the requirements file and of what it
 includes, the package that is added, the Python (version and implementation), the platform, and our version. Any change
@@ -142,6 +142,10 @@ class Environments:
             if (useless or now - environment.used >= idle) and self._remove(environment.key):
                 removed.append(environment)
         self._sweep()
+        for path in self._root.glob("*.lock"):
+            lock = FileLock(path)
+            if not path.with_suffix(".json").exists() and lock.take():
+                lock.remove()
         return removed
 
     def _ready(self, key: str) -> str | None:
