@@ -234,15 +234,14 @@ def test_a_script_without_preprocess(machine: LeapMachine) -> None:
     assert "leap_binder.set_preprocess" in result["failures"][0]["advice"]
 
 
-def test_an_integration_test_that_cannot_be_wired_is_in_the_verdict(machine: LeapMachine) -> None:
+def test_an_integration_test_that_cannot_be_wired(machine: LeapMachine) -> None:
     test = "\n@tensorleap_integration_test()\ndef check(name, response):\n    value = image(name, response) + 1\n"
     result = parse_script(machine, PREPROCESS + INPUT + test)
-    assert result["valid"]
-    assert (
-        result["notes"][-1]
-        .partition("check_dataset() ")[2]
-        .startswith("fails: the integration test: leap_integration.py:18, in check: TypeError: unsupported operand")
-    )
+    assert failures(result) == [("integration_test", "leap_integration.py:18, in check", None, None)]
+    assert "TypeError: unsupported operand" in result["failures"][0]["text"]
+    assert result["notes"][-1].endswith("check_dataset() fails: the integration test")
+    assert len(result["samples"]) == 2
+    assert printed(result, "preprocess runs") == 1
 
 
 def test_grouped_samples(machine: LeapMachine) -> None:

@@ -155,9 +155,13 @@ class Engine:
         return f"{counted(looked, 'sample')} of {counted(len(self.result.splits), 'split')}"
 
     def notes(self) -> None:
-        """Take the program's own notes, and what it read that others do not have."""
+        """Have the program look at itself as a whole; take its own notes, and what it read that others do not have."""
         if self.sandbox is None or not self.sandbox.alive:
             return
+        self._task = advice.Task(self._task.stage, "")
+        found = self._ask({"do": "verify"}, self._task)
+        if "error" in found:
+            self._tell(found["error"])
         answer = self._ask({"do": "notes"}, self._task)
         self.result.notes += answer.get("notes", [])
         for path, inside in answer.get("outside", {}).items():

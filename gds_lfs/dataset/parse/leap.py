@@ -54,6 +54,7 @@ class LeapProgram:
         self._loader: Any = None
         self._handlers: dict[tuple[str, str], _Handler] = {}
         self._responses: dict[str, Any] = {}
+        self._is_wired = True
 
     def load(self) -> list[Function]:
         """Raises ProgramError where there is no code-loader or no preprocess, and whatever the script raises."""
@@ -94,7 +95,7 @@ class LeapProgram:
         for attribute, kind in _LISTED:
             for registered in getattr(container, attribute, ())[there[attribute] :]:
                 found.append(Function(kind, _listed_name(registered), self._listed_where(registered)))
-        test = getattr(self._installed.binder, "integration_test_func", None)
+        test = self._integration_test
         if test is not None:
             found.append(Function("integration_test", _name(test), self._where(test)))
         return found
@@ -128,20 +129,35 @@ class LeapProgram:
         group = next(each for each in response.groups if sample in each)
         return handler.call(group, response)[group.index(sample)]
 
+    def verify(self) -> None:
+        """Raises ProgramError where the platform could not learn from the integration test what goes to the model."""
+        if self._integration_test is None or not self._responses:
+            return
+        try:
+            self._loader.exec_script()  # by now, that is the integration test, with stand-ins for all values
+        except Exception as error:
+            self._is_wired = False
+            cause = error.__cause__ or error
+            frames = own_frames(cause, self._root)
+            raise ProgramError(
+                f"the integration test cannot be wired to a model: {type(cause).__name__}: {cause}",
+                "integration_test",
+                frames[-1] if frames else self._where(self._integration_test),
+                "it may only call decorated functions and the model: what else it does belongs into one of them",
+            ) from cause
+
     def notes(self) -> list[str]:
-        """code-loader's own verdict, which includes the integration test."""
+        """code-loader's own verdict, and what else is to be known."""
         name = f"{NAME} {self._installed.version}"
         lines = [] if self._installed.was_tested else [f"{name} is not one that was tested ({RANGE})"]
         lines += self._shadowed()
         if not self._responses:
             return lines  # preprocess would run again
-        if getattr(self._installed.binder, "integration_test_func", None) is None:
+        if self._integration_test is None:
             lines.append("no integration test is registered; the Tensorleap platform asks for one at a push")
         verdict = f"{name}: check_dataset()"
-        try:
-            self._loader.exec_script()  # by now, the integration test in the mode that wires functions to the model
-        except Exception as error:
-            return [*lines, f"{verdict} fails: the integration test: {self._told(error.__cause__ or error)}"]
+        if not self._is_wired:
+            return [*lines, f"{verdict} fails: the integration test"]
         result = self._loader.check_dataset()
         if result.is_valid:
             return [*lines, f"{verdict} finds the dataset valid"]
@@ -155,6 +171,10 @@ class LeapProgram:
         return [*lines, *(f"{verdict} fails: {each}" for each in said)]
 
     @property
+    def _integration_test(self) -> Any:
+        return getattr(self._installed.binder, "integration_test_func", None)
+
+    @property
     def _container(self) -> Any:
         return self._installed.binder.setup_container
 
@@ -163,10 +183,6 @@ class LeapProgram:
         self._loader = self._installed.leap_loader(self._root, self._entry)
         # check_dataset() executes the script anew: everything would be registered twice.
         self._loader.evaluate_module = _Once(self._loader.evaluate_module, "nothing", type(None))
-
-    def _told(self, error: BaseException) -> str:
-        frames = own_frames(error, self._root)
-        return f"{frames[-1]}: {type(error).__name__}: {error}" if frames else f"{type(error).__name__}: {error}"
 
     def _where(self, function: object) -> str:
         code = getattr(_written(function), "__code__", None)

@@ -5,8 +5,8 @@ made from the folder it stands in and the path of its entry file in that folder)
 in the user's interpreter: what implements this needs the standard library alone and takes Python 3.8 (3.10 for an
 `index.py`).
 
-The engine calls `load` once, then `splits` once, then `value` for one handler and one sample at a time. Whatever the
-user's code raises goes through as it is: the engine finds the line. What a program finds wrong itself is a
+The engine calls `load` once, then `splits` once, then `value` for one handler and one sample at a time, then `verify`.
+Whatever the user's code raises goes through as it is: the engine finds the line. What a program finds wrong itself is a
 `ProgramError`. Every call is made with the program's folder as the working directory; `sys.path` is `load`'s affair.
 """
 
@@ -72,5 +72,8 @@ if TYPE_CHECKING:
         def value(self, function: Function, split: Split, position: int) -> object:
             """What a handler gives for the sample at this position of a split (both given as they were returned)."""
 
+        def verify(self) -> None:
+            """Look at what no single value shows, after all of them; raises like they do."""
+
         def notes(self) -> list[str]:
-            """Lines for the end of the report, such as another loader's verdict. Asked after all values."""
+            """Lines for the end of the report, such as another loader's verdict. Asked at the very end."""

@@ -38,6 +38,7 @@ KINDS = {
     "exception_in_field": "a row's value cannot be read",
     "ingest_result": "an ingest or a derived field gave what its fields cannot take",
     "preprocess_result": "preprocess gave no splits",
+    "integration_test": "the integration test cannot be wired to a model",
     "file_not_found": "a file or folder is nowhere",
     "file_not_in_commit": "a file is on this machine, but not in the commit",
     "file_not_included": "a file is in the commit, but left out by include and exclude",

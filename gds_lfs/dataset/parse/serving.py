@@ -7,6 +7,7 @@
                                               …], "shared": …}
     > {"do": "value", "kind": …, "name": …, "split": …, "position": …}
                                 < {"value": description, "id": text}
+    > {"do": "verify"}          < {}
     > {"do": "notes"}           < {"notes": [line, …], "outside": {path: path in the work tree or "", …}}
     > {"do": "memory"}          < {"memory": bytes}         the most since it was last asked
     < {"error": facts}                                      instead of an answer, see `place`
@@ -47,6 +48,7 @@ class Serving:
             "functions": self._load,
             "splits": self._split,
             "value": self._value,
+            "verify": self._verify,
             "notes": self._notes,
             "memory": self._memory,
         }
@@ -54,7 +56,7 @@ class Serving:
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """The answer to one request; whatever user code raises becomes one."""
         if self._audit is not None:
-            self._audit.watching = request["do"] in ("functions", "splits", "value")
+            self._audit.watching = request["do"] in ("functions", "splits", "value", "verify")
         try:
             return self.requests[request["do"]](request)
         except BaseException as error:
@@ -84,6 +86,10 @@ class Serving:
             return {"value": describe(self._program.value(function, split, position)), "id": name}
         except BaseException as error:
             return {"error": {**facts(error, self._root), "id": name}}
+
+    def _verify(self, _request: dict[str, Any]) -> dict[str, Any]:
+        self._program.verify()
+        return {}
 
     def _notes(self, _request: dict[str, Any]) -> dict[str, Any]:
         return {"notes": self._program.notes(), "outside": self._audit.outside if self._audit else {}}

@@ -21,6 +21,9 @@ class Listed:
     def value(self, function: Function, split: Split, position: int) -> object:
         return split.ids[position]
 
+    def verify(self) -> None:
+        raise ValueError("no")
+
     def notes(self) -> list[str]:
         return ["a note"]
 
@@ -51,5 +54,6 @@ def test_values_and_notes() -> None:
     answer = serving.answer(asked)
     assert (answer["id"], answer["value"]["dtype"]) == ("1.5", "float")
     assert serving.answer({**asked, "position": 7})["error"]["error"] == "IndexError"
+    assert serving.answer({"do": "verify"})["error"]["text"] == "ValueError: no"
     assert serving.answer({"do": "notes"}) == {"notes": ["a note"], "outside": {}}
     assert serving.answer({"do": "memory"})["memory"] > 1 << 20
