@@ -10,11 +10,10 @@ Standard library only, and Python 3.8: the user's interpreter runs it.
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gds_lfs.dataset.parse.loader import NAME, RANGE, import_code_loader
 from gds_lfs.dataset.parse.place import own_frames, own_path
@@ -27,9 +26,10 @@ from gds_lfs.dataset.parse.program import (
     ProgramError,
     Split,
 )
+from gds_lfs.dataset.parse.registered import Handler, Once, is_loaders, listed_name, name_of, written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
 _MAPPING = "__MAPPING_RUNTIME_MODE__"
 _UNLABELED = "unlabeled"
@@ -41,8 +41,6 @@ _LISTED = (
 )
 """What is listed and not called: attributes of the binder's container, and their kinds."""
 
-_DECLARED = {"float": "float", "int": "int", "string": "str", "boolean": "bool"}
-
 
 class LeapProgram:
     """The script `entry`, a path relative to the folder `root`, which is absolute."""
@@ -52,7 +50,7 @@ class LeapProgram:
         self._entry = entry
         self._installed: Any = None
         self._loader: Any = None
-        self._handlers: dict[tuple[str, str], _Handler] = {}
+        self._handlers: dict[tuple[str, str], Handler] = {}
         self._responses: dict[str, Any] = {}
         self._is_wired = True
 
@@ -75,29 +73,29 @@ class LeapProgram:
                 self._entry,
                 "decorate a function with @tensorleap_preprocess(), or call leap_binder.set_preprocess(function)",
             )
-        found = [Function(PREPROCESS, _name(preprocess.function), self._where(preprocess.function))]
-        preprocess.function = _Once(preprocess.function, "a list of PreprocessResponse", list)
+        found = [Function(PREPROCESS, name_of(preprocess.function), self._where(preprocess.function))]
+        preprocess.function = Once(preprocess.function, "a list of PreprocessResponse", list)
         unlabeled = container.unlabeled_data_preprocess
         if unlabeled is not None:
-            found.append(Function(PREPROCESS, _name(unlabeled.function), self._where(unlabeled.function)))
-            unlabeled.function = _Once(unlabeled.function, "a PreprocessResponse", object)
+            found.append(Function(PREPROCESS, name_of(unlabeled.function), self._where(unlabeled.function)))
+            unlabeled.function = Once(unlabeled.function, "a PreprocessResponse", object)
         for kind, handlers in (
             (INPUT, container.inputs),
             (GROUND_TRUTH, container.ground_truths),
             (METADATA, container.metadata),
         ):
             for registered in handlers:
-                handler = _Handler.of(registered)
-                if _is_loaders(handler.written):
+                handler = Handler.of(registered)
+                if is_loaders(handler.written) and registered.name.startswith("builtin_"):
                     continue  # such as one that counts instances
                 self._handlers[kind, registered.name] = handler
                 found.append(Function(kind, registered.name, self._where(handler.written), handler.declared))
         for attribute, kind in _LISTED:
             for registered in getattr(container, attribute, ())[there[attribute] :]:
-                found.append(Function(kind, _listed_name(registered), self._listed_where(registered)))
+                found.append(Function(kind, listed_name(registered), self._listed_where(registered)))
         test = self._integration_test
         if test is not None:
-            found.append(Function("integration_test", _name(test), self._where(test)))
+            found.append(Function("integration_test", name_of(test), self._where(test)))
         return found
 
     def splits(self) -> list[Split]:
@@ -182,10 +180,10 @@ class LeapProgram:
         self._installed = import_code_loader()
         self._loader = self._installed.leap_loader(self._root, self._entry)
         # check_dataset() executes the script anew: everything would be registered twice.
-        self._loader.evaluate_module = _Once(self._loader.evaluate_module, "nothing", type(None))
+        self._loader.evaluate_module = Once(self._loader.evaluate_module, "nothing", type(None))
 
     def _where(self, function: object) -> str:
-        code = getattr(_written(function), "__code__", None)
+        code = getattr(written(function), "__code__", None)
         path = None if code is None else own_path(code.co_filename, self._root)
         return f"{path}:{code.co_firstlineno}" if path is not None and code is not None else self._entry
 
@@ -207,49 +205,6 @@ class LeapProgram:
         return lines
 
 
-class _Handler(NamedTuple):
-    """A registered function: what to `call`, the function as it is `written`, and the type its values must have."""
-
-    call: Callable[..., Any]
-    written: object
-    declared: str
-
-    @classmethod
-    def of(cls, registered: Any) -> _Handler:
-        """What the binder holds makes arrays of whatever comes: None and lists would not be seen."""
-        call = _enclosed(registered.function, "encoder_function") or registered.function
-        written = _written(call)
-        if hasattr(registered, "metadata_type"):
-            kind = registered.metadata_type
-            return cls(call, written, _DECLARED.get(getattr(kind, "value", ""), ""))
-        # A decorator promises float32, and refuses others when it is tried; of a leap_binder call nothing is said.
-        return cls(call, written, "" if written is call else "float32")
-
-
-class _Once:
-    """A function that runs the first time it is called; what it returned is the answer to every other call."""
-
-    def __init__(self, function: Callable[[], Any], described: str, kind: type) -> None:
-        self.function = function
-        self._described = described
-        self._kind = kind
-        self._results: list[Any] = []
-
-    def __call__(self) -> Any:
-        if not self._results:
-            result = self.function()
-            if not isinstance(result, self._kind) or (result is None and self._kind is object):
-                what = "None" if result is None else type(result).__name__
-                raise ProgramError(
-                    f"{_name(self.function)} returned {what}; it returns {self._described}",
-                    "preprocess_result",
-                    "",
-                    "return [PreprocessResponse(sample_ids=…, data=…, state=DataStateType.training), …]",
-                )
-            self._results.append(result)
-        return self._results[0]
-
-
 def _ids(response: Any) -> Sequence[object]:
     """The ids of a response's samples; those that code-loader makes for the instances in them are not among them."""
     instances = getattr(response, "sample_ids_to_instance_mappings", None)
@@ -257,58 +212,6 @@ def _ids(response: Any) -> Sequence[object]:
         return list(instances)
     ids: Sequence[object] = getattr(response, "flat_sample_ids", response.sample_ids)
     return range(len(ids)) if ids == list(range(len(ids))) else ids  # they were given by their number
-
-
-def _enclosed(function: object, *names: str) -> Callable[..., Any] | None:
-    """The function that another one was made around, under one of these names."""
-    code = getattr(function, "__code__", None)
-    cells = getattr(function, "__closure__", None) or ()
-    for name, cell in zip(code.co_freevars if code is not None else (), cells):  # noqa: B905 - Python 3.8
-        if name in names and callable(cell.cell_contents):
-            found: Callable[..., Any] = cell.cell_contents
-            return found
-    return None
-
-
-def _written(function: object) -> object:
-    """The user's own function inside what code-loader and functools made of it."""
-    for inner in _layers(function):
-        function = inner
-    return function
-
-
-def _layers(function: object) -> Iterator[object]:
-    while True:
-        if isinstance(function, _Once):
-            function = function.function
-        elif hasattr(function, "__wrapped__"):
-            function = inspect.unwrap(function)  # type: ignore[arg-type]
-        elif hasattr(function, "func"):
-            function = function.func
-        else:
-            if not _is_loaders(function):
-                return
-            inner = _enclosed(function, "encoder_function", "user_function", "integration_test_function", "function")
-            if inner is None:
-                return
-            function = inner
-        yield function
-
-
-def _is_loaders(function: object) -> bool:
-    """Whether code-loader wrote this function."""
-    code = getattr(function, "__code__", None)
-    return code is not None and "code_loader" in code.co_filename.replace("\\", "/").split("/")
-
-
-def _name(function: object) -> str:
-    return str(getattr(_written(function), "__name__", function))
-
-
-def _listed_name(registered: object) -> str:
-    for holder in ("metric_handler_data", "custom_loss_handler_data", "visualizer_handler_data"):
-        registered = getattr(registered, holder, registered)
-    return str(getattr(registered, "name", registered))
 
 
 def _first_line(text: str) -> str:
