@@ -147,7 +147,7 @@ class Child:
     def take_peak(self) -> int:
         """The most bytes seen to be held, by the child and all it started, since this was last asked."""
         peak, self._peak = self._peak, self._memory
-        return peak
+        return peak or int(self._end.get("peak", 0))
 
     def settle_output(self) -> None:
         """Wait until all that the child has printed by now went to `output`."""

@@ -89,7 +89,8 @@ class CommitParse:
         except CodeError as error:
             found = check.engine.finding_of(error)
             if found.kind in _MORE_TO_SAY:
-                raise DatasetError(f"{error}\n{found.advice}") from None
+                more = found.text.splitlines()[1:]
+                raise DatasetError("\n".join([str(error), *more, f"→ {found.advice}"])) from None
             raise
         check.show = None
         stage = check.engine.stage
