@@ -21,8 +21,8 @@ from gds_lfs.dataset.parse.result import Finding, Result, Rows
 from gds_lfs.dataset.sandbox import Confines
 from gds_lfs.errors import GitDatasetsError
 from gds_lfs.porcelain import child
+from gds_lfs.porcelain.drafting import is_pointer
 from gds_lfs.porcelain.layout import Layout, lay_out
-from gds_lfs.porcelain.reconciling import is_pointer
 from gds_lfs.porcelain.surroundings import REQUIREMENTS, Surroundings
 from gds_lfs.porcelain.tracking import registrations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from gds_lfs.dataset.sandbox import Sandbox
     from gds_lfs.git.repo import Entry
-    from gds_lfs.porcelain.reconciling import Drafted, Reconciliation
+    from gds_lfs.porcelain.drafting import Drafted, Drafting
     from gds_lfs.porcelain.workspace import Workspace
 
 FILES, ENVIRONMENT, FUNCTIONS, ROWS, PREPROCESS, SAMPLES = (
@@ -136,7 +136,7 @@ class Check:
             sandbox.set_timeout(self.limits.seconds)
             yield sandbox
 
-    def rows(self, drafting: Callable[[], Drafted], files: Reconciliation) -> str:
+    def rows(self, drafting: Callable[[], Drafted], files: Drafting) -> str:
         """Work of a stage: the rows as they stand, with what ingests and derived fields bring."""
         self.take(self.with_patience(drafting), files)
         return self._rows_summary()
@@ -149,7 +149,7 @@ class Check:
         self.engine.sandbox.set_timeout(self.limits.seconds)
         return drafted
 
-    def take(self, drafted: Drafted, files: Reconciliation) -> None:
+    def take(self, drafted: Drafted, files: Drafting) -> None:
         """Go on from rows that have been made."""
         made = drafted.result
         cut = bool(self.engine.sandbox and self.engine.sandbox.cut) or bool(made and made.left_out)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gds_lfs.dataset.parse.result import Result
     from gds_lfs.git.repo import Entry
     from gds_lfs.porcelain.checking import Check
-    from gds_lfs.porcelain.reconciling import Drafted, Reconciliation
+    from gds_lfs.porcelain.drafting import Drafted, Drafting
     from gds_lfs.porcelain.tracking import Registration
     from gds_lfs.porcelain.workspace import Workspace
 
@@ -80,7 +80,7 @@ class CommitParse:
             raise _refusal(check.engine.finish(), "commit")
         return check
 
-    def draft(self, check: Check, drafting: Callable[[], Drafted], files: Reconciliation) -> Drafted:
+    def draft(self, check: Check, drafting: Callable[[], Drafted], files: Drafting) -> Drafted:
         """Make the rows, and go on from them in the same child. Raises DatasetError for what does not load."""
         from gds_lfs.porcelain.checking import FUNCTIONS, PREPROCESS, SAMPLES
 

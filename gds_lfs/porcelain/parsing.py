@@ -12,8 +12,8 @@ from gds_lfs.errors import ConfigError
 from gds_lfs.git.paths import quote
 from gds_lfs.porcelain import child
 from gds_lfs.porcelain.checking import FUNCTIONS, PREPROCESS, ROWS, SAMPLES, Check, Scope
+from gds_lfs.porcelain.drafting import Drafting
 from gds_lfs.porcelain.layout import staged_as
-from gds_lfs.porcelain.reconciling import Reconciliation
 from gds_lfs.porcelain.tracking import Registration, folder_of, registrations
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def parse_dataset(
         for name, needs in ((FUNCTIONS, "environment"), (ROWS, FUNCTIONS), (PREPROCESS, ROWS), (SAMPLES, PREPROCESS)):
             check.engine.stage(name, str, (needs,))
         return check.engine.finish()
-    files = Reconciliation(workspace, registration, scope.index, scratch, frozen=scope.rev is not None)
+    files = Drafting(workspace, registration, scope.index, scratch, frozen=scope.rev is not None)
     with check.sandbox(sources) as sandbox:
 
         def functions() -> str:

@@ -8,7 +8,7 @@ import pytest
 from gds_lfs.dataset import database, fingerprint, reconcile
 from gds_lfs.dataset.parse.advice import Advisor, Limits, Told
 from gds_lfs.dataset.parse.engine import Engine
-from gds_lfs.dataset.parse.result import Finding, Result
+from gds_lfs.dataset.parse.result import KINDS, Finding, Result
 from gds_lfs.dataset.sandbox import Confines, Sandbox
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ class Parsing:
             engine.stage("preprocess", lambda: engine.splits(made), ("rows",))
             engine.stage("samples", lambda: engine.samples(samples), ("preprocess",))
             engine.notes()
+        assert {each.kind for each in result.failures + result.warnings} <= KINDS.keys()
         return engine.finish()
 
     def failure(self, text: str, **options: Any) -> Finding:
