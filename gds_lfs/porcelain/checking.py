@@ -136,6 +136,11 @@ class Check:
             sandbox.set_timeout(self.limits.seconds)
             yield sandbox
 
+    def declare(self) -> None:
+        """Execute the code, which may take no longer than a handler."""
+        assert self.engine.sandbox is not None
+        self.engine.sandbox.declare()
+
     def rows(self, drafting: Callable[[], Drafted], files: Drafting) -> str:
         """Work of a stage: the rows as they stand, with what ingests and derived fields bring."""
         self.take(self.with_patience(drafting), files)

@@ -1,9 +1,9 @@
 """The files of a commit in a folder of their own, as git would give them to somebody else.
 
-git writes them (`checkout-index`), so line endings and others' filters are as in a clone. Our pointers are replaced by
-their data, which is linked from the work tree where that has it and copied from the store otherwise. Where the data is
-on neither, the file is left out: code that needs it fails here and not on a pointer's text. A dataset's own data is not
-laid out, however large it is: code reaches it through its rows.
+git writes them (`checkout-index`), so line endings and others' filters are as in a clone; only what is large is linked
+from the work tree where that has it unchanged. Our pointers are replaced by their data from the store. Where that is
+not on this machine, the file is left out: code that needs it fails here and not on a pointer's text. A dataset's own
+data is not laid out, however large it is: code reaches it through its rows.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
     from gds_lfs.git.repo import Entry
     from gds_lfs.porcelain.workspace import Workspace
+
+_LARGE = 1 << 20
+"""Files of this size are linked from the work tree where that has them."""
 
 _NO_FILTER = ("-c", "filter.datasets.process=", "-c", "filter.datasets.smudge=", "-c", "filter.datasets.required=false")
 
@@ -64,18 +67,19 @@ def lay_out(
     """Write the files of these entries of an index (None: the repository's own) into a new folder, but no `data`."""
     layout = Layout(folder, data=tuple(data))
     within = tuple(path + b"/" for path in layout.data)
-    paths = [
-        entry.path
+    going = {
+        entry.path: entry.sha
         for entry in entries
         if entry.stage == 0
         and entry.mode != SUBMODULE
         and entry.path not in layout.data
         and not entry.path.startswith(within)
-    ]
+    }
     folder.mkdir()
-    _write(workspace, paths, index, folder)
+    linked = _link_large(workspace, going, os.fsencode(folder))
+    _write(workspace, [path for path in going if path not in linked], index, folder)
     pointers: dict[bytes, Pointer] = {}
-    for path in paths:
+    for path in going:
         found = _measure(os.path.join(os.fsencode(folder), path))
         if isinstance(found, Pointer):
             pointers[path] = found
@@ -85,6 +89,25 @@ def lay_out(
     if pointers:
         _fill(workspace, layout, pointers)
     return layout
+
+
+def _link_large(workspace: Workspace, going: dict[bytes, bytes], folder: bytes) -> set[bytes]:
+    """Link large files whose content is in the work tree as the index has it, whoever's filter made it; which."""
+    repo = workspace.repo
+    large = {path for path in going if repo.top is not None and _size(repo.absolute(path)) >= _LARGE}
+    if not large:
+        return large
+    changed = set(repo.run("diff-files", "--name-only", "-z").split(b"\0"))
+    same = {entry.path for entry in repo.staged(sorted(large)) if entry.sha == going.get(entry.path)}
+    return {path for path in same - changed if _link(repo.absolute(path), os.path.join(folder, path))}
+
+
+def _size(file: bytes) -> int:
+    try:
+        found = os.lstat(file)
+    except OSError:
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
 
 def _write(workspace: Workspace, paths: list[bytes], index: Path | None, folder: Path) -> None:
@@ -110,42 +133,22 @@ def _measure(file: bytes) -> Pointer | int | None:
 
 
 def _fill(workspace: Workspace, layout: Layout, pointers: dict[bytes, Pointer]) -> None:
-    unchanged = _unchanged(workspace, pointers)
+    """Put data in the place of pointers, and nothing where there is none."""
     for path, pointer in pointers.items():
         target = os.path.join(os.fsencode(layout.folder), path)
-        if path in unchanged and _link(workspace.repo.absolute(path), target):
-            continue
         if workspace.store.has(pointer.oid):
             replace(target, workspace.store.pieces(pointer.oid))
-            continue
-        os.unlink(target)
-        layout.unfetched.add(path)
+        else:
+            os.unlink(target)
+            layout.unfetched.add(path)
     for file in layout.files:
         file.fetched = os.fsencode(file.path) not in layout.unfetched
-
-
-def _unchanged(workspace: Workspace, pointers: dict[bytes, Pointer]) -> set[bytes]:
-    """Those whose content is in the work tree: the index has the very pointer, and git sees no change."""
-    repo = workspace.repo
-    if repo.top is None:
-        return set()
-    own = {entry.path: entry.sha for entry in repo.staged(sorted(pointers))}
-    texts = {path: repo.blob_id(pointer.encode()) for path, pointer in pointers.items()}
-    changed = set(repo.run("diff-files", "--name-only", "-z").split(b"\0"))
-    same = {path for path, sha in texts.items() if own.get(path) == sha and path not in changed}
-    return {path for path in same if os.path.isfile(repo.absolute(path)) and _holds_data(repo.absolute(path))}
-
-
-def _holds_data(file: bytes) -> bool:
-    with open(file, "rb", buffering=0) as stream:
-        return recognise(stream.read(MAX_SIZE + 1)) is None
 
 
 def _link(source: bytes, target: bytes) -> bool:
     """Make the target the same file; whether that could be done."""
     with suppress(OSError):
-        beside = target + b".gds"
-        os.link(source, beside)
-        os.replace(beside, target)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.link(source, target)
         return True
     return False

@@ -85,6 +85,7 @@ class CommitParse:
         from gds_lfs.porcelain.checking import FUNCTIONS, PREPROCESS, SAMPLES
 
         try:
+            check.declare()
             drafted = check.with_patience(drafting)
         except CodeError as error:
             found = check.engine.finding_of(error)

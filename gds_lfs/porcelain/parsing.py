@@ -71,7 +71,7 @@ def parse_dataset(
     with check.sandbox(sources) as sandbox:
 
         def functions() -> str:
-            sandbox.declare()
+            check.declare()
             return check.engine.functions()
 
         def rows() -> str:

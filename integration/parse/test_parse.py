@@ -203,6 +203,26 @@ def test_data_that_was_not_fetched(ready: Machine, repo: Path) -> None:
     assert parse(ready, clone).valid
 
 
+def test_large_files_are_linked_where_the_work_tree_has_them_unchanged(ready: Machine, repo: Path) -> None:
+    ready.gd(repo, "track", "*.bin")
+    ready.git(repo, "add", ".gitattributes")
+    stage(ready, repo, "a" * (2 << 20), "large.bin")
+    stage(ready, repo, "b" * (2 << 20), "plain.txt")
+    read = '[(HERE / n).stat().st_nlink * 10 + (HERE / n).read_text().count("c") for n in ("large.bin", "plain.txt")]'
+    text = CODE + READING.replace("len(READ)", "{str(n): n for n in READ}")
+    stage(ready, repo, text.replace("READ", read))
+
+    def seen() -> set[str]:
+        value = parse(ready, repo).samples[-1].value
+        assert value is not None
+        return set(value.items or ())
+
+    assert seen() == {"20"}
+    for name in ("large.bin", "plain.txt"):
+        (repo / name).write_text("c" * (2 << 20))
+    assert seen() == {"10"}
+
+
 def test_a_module_that_is_not_there(ready: Machine, repo: Path) -> None:
     stage(ready, repo, "import helper\n" + CODE)
     (repo / "helper.py").write_text("")
