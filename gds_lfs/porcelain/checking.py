@@ -79,6 +79,7 @@ class Check:
         self.engine = Engine(self.result, Advisor(self.around, os.fspath(self.code), self.limits))
         self.layout = Layout(self.clean)
         self.python = ""
+        self._is_making = False
         self.show: Callable[[bytes], None] | None = None
         """Also told what is printed, until it is set to None."""
 
@@ -111,7 +112,7 @@ class Check:
             from gds_lfs.porcelain.venvs import environments
 
             requirements = self.clean / os.fsdecode(self.base) / REQUIREMENTS
-            python = environments().prepare(requirements, python, self._hear)
+            python = environments().prepare(requirements, python, self.hear_installer)
         self.python = self.around.python = self.result.python = python
         return python
 
@@ -188,6 +189,13 @@ class Check:
         self.engine.hear(data)
         if self.show is not None:
             self.show(data)
+
+    def hear_installer(self, data: bytes) -> None:
+        """Take what is printed while an environment is made; the user, who waits, is told once."""
+        if not self._is_making:
+            self._is_making = True
+            self.workspace.messages.note(f"making an environment from {REQUIREMENTS}; this is done once")
+        self._hear(data)
 
     def _know_files(self) -> None:
         self.layout.entries = frozenset(entry.path for entry in self.scope.entries)

@@ -65,7 +65,7 @@ class LeapCheck(Check):
             python = environments().prepare(
                 self.code / REQUIREMENTS,
                 python,
-                self._hear,
+                self.hear_installer,
                 wanted=self._settings.python,
                 needed=leap_yaml.NEEDED,
             )

@@ -99,7 +99,8 @@ class Surroundings:
         if layout is None:
             return None
         if path in layout.unfetched or (path in layout.entries and self._is_data(path)):
-            advice = f"fetch it: git datasets pull --include {quote(path)}"
+            folder = next((each + b"/" for each in layout.data if path.startswith(each + b"/")), path)
+            advice = f"fetch it: git datasets pull --include {quote(folder)}"
             return Told("file_not_fetched", "its data was not fetched", advice)
         if path in layout.left_out:
             text = f"it is in {self._where}, but include and exclude of leap.yaml leave it out"
@@ -127,6 +128,7 @@ class Surroundings:
         names = [os.fsdecode(each) for each in self.layout.entries] if self.layout else []
         wanted = os.fsdecode(path)
         near = [each for each in names if each.lower() == wanted.lower()]
+        near = near or [each for each in names if each.rpartition("/")[2] == wanted.rpartition("/")[2]]
         near = near or difflib.get_close_matches(wanted, names, 1, 0.8)
         advice = f"is {near[0]} meant?" if near else "mend the path, or add the file"
         return Told("file_not_found", f"{quote(path)} is neither in {self._where} nor in the work tree", advice)

@@ -171,6 +171,8 @@ def test_a_file_that_is_nowhere(ready: Machine, repo: Path) -> None:
     stage(ready, repo, "a", "Labels.csv")
     found = wrong(ready, repo, 'open("labels.csv").read()')
     assert (found.kind, found.advice) == ("file_not_found", "is Labels.csv meant?")
+    stage(ready, repo, "a", "more/names.csv")
+    assert wrong(ready, repo, 'open("names.csv").read()').advice == "is more/names.csv meant?"
     found = wrong(ready, repo, 'open("/nowhere/x.csv").read()')
     assert (found.kind, "absent elsewhere" in found.text) == ("file_outside", True)
     found = wrong(ready, repo, "open(HERE / 'a/x.txt').read()")
@@ -261,7 +263,7 @@ def test_the_confines_are_settings(ready: Machine, repo: Path) -> None:
     ready.git(repo, "config", "--add", "datasets.volumes", ready.root)
     assert parse(ready, repo).valid
 
-    stage(ready, repo, CODE + READING.replace("READ", "bytearray(b'x') * (300 << 20)"))
+    stage(ready, repo, CODE + READING.replace("READ", "[bytearray(b'x') * (300 << 20), __import__('time').sleep(9)]"))
     ready.git(repo, "config", "datasets.memoryLimit", "150m")
     found = failure(ready, repo)
     assert (found.kind, found.function, found.split) == ("out_of_memory", "metadata m", "training")
