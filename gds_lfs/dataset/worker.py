@@ -115,7 +115,9 @@ def serve(channel: Channel, work: Place, clean: Place, serving: Callable[[dict[s
                         sent += 1
                 channel.send({"end": True, "more": more})
             else:
-                channel.send(serving(request))
+                answer = serving(request)
+                if os.getpid() == own:
+                    channel.send(answer)
         except BaseException as error:
             if os.getpid() != own:
                 os._exit(1)  # a process that user code forked, and that came back here

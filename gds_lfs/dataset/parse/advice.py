@@ -137,10 +137,12 @@ class Advisor(NamedTuple):
             return _exit(f"it ended its process, with exit code {death.code} (os._exit, or a library did)")
         if death.code is not None and -death.code == getattr(signal, "SIGKILL", 9):
             return self._killed(peak)
-        name = "a signal" if death.code is None else signal_name(-death.code)
+        if death.code is None:
+            text = "it closed the pipes that it is spoken to through, and was ended"
+            return Told("crashed", text, "leave files alone that the code has not opened (os.closerange)")
         return Told(
             "crashed",
-            f"it crashed ({name}): code in C went wrong, of a library or of its own",
+            f"it crashed ({signal_name(-death.code)}): code in C went wrong, of a library or of its own",
             "look for a library that is too old, or for two that do not fit together; this line was running",
         )
 

@@ -251,6 +251,16 @@ def test_nothing_is_left_behind(parsing: Parsing, tmp_path: Path) -> None:
         os.kill(pid, 0)
 
 
+def test_a_handler_may_fork(parsing: Parsing) -> None:
+    result = parsing.run(INPUT + "        return os.fork() and 1\n" + LAST)
+    assert [each.value.max for each in result.samples if each.value] == [1, 0]
+
+
+def test_a_handler_that_closes_our_files(parsing: Parsing) -> None:
+    found = parsing.failure(INPUT + "        os.closerange(3, 100)\n        return 1\n")
+    assert (found.kind, found.function) in (("crashed", "input a"), ("exit_called", "input a"))
+
+
 def test_a_path_outside_the_volumes_is_refused(parsing: Parsing, tmp_path: Path) -> None:
     for name in ("allowed", "other"):
         (tmp_path / name).mkdir()
