@@ -29,7 +29,12 @@ _GUARDED = hasattr(os, "fork")
 
 
 class NotStartedError(DatasetError):
-    """The interpreter is none, or too old."""
+    """The interpreter is none, or too old: `headline` says so, `advice` is a command."""
+
+    def __init__(self, headline: str) -> None:
+        self.headline = headline
+        self.advice = "git config datasets.python <path>"
+        super().__init__(f"{headline}. Choose another: {self.advice}")
 
 
 class ChildDied(Exception):
@@ -180,10 +185,7 @@ class Child:
         raise ChildDied(text, code, timed_out=self._timed_out, over=over)
 
     def _not_started(self, reason: str | None) -> NotStartedError:
-        return NotStartedError(
-            f"the Python for index.py cannot be started: {self._program}: {reason}; "
-            "choose another: git config datasets.python <path>"
-        )
+        return NotStartedError(f"the Python for index.py cannot be started: {self._program}: {reason}")
 
     def _ended(self) -> int | None:
         """The exit code of the child; None for one that had to be ended now, since it went on without answering."""

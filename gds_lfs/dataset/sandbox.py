@@ -320,7 +320,5 @@ def _refuse_old_python(python: str) -> None:
     result = subprocess.run([python, "-c", probe], capture_output=True, text=True, check=False)
     numbers = result.stdout.split(".")
     if all(number.isdigit() for number in numbers) and tuple(map(int, numbers)) < OLDEST_PYTHON:
-        raise NotStartedError(
-            f"{python} is Python {result.stdout}; index.py needs {'.'.join(map(str, OLDEST_PYTHON))} or newer. "
-            "Choose another: git config datasets.python <path>"
-        )
+        oldest = ".".join(map(str, OLDEST_PYTHON))
+        raise NotStartedError(f"{python} is Python {result.stdout}; index.py needs {oldest} or newer")

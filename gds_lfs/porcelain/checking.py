@@ -75,8 +75,9 @@ class Check:
         )
         self._patience = seconds or None
         self.around = Surroundings(workspace, entry, scope.rev)
+        work = os.fspath(workspace.repo.work_tree)
         self.result = Result(os.fsdecode(entry), scope.rev, git_datasets=__version__)
-        self.engine = Engine(self.result, Advisor(self.around, os.fspath(self.code), self.limits))
+        self.engine = Engine(self.result, Advisor(self.around, os.fspath(self.code), work, self.limits))
         self.layout = Layout(self.clean)
         self.python = ""
         self._is_making = False

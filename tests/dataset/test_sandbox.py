@@ -227,7 +227,7 @@ def test_an_interruption_does_not_wait_for_user_code(dataset: Dataset) -> None:
 
 def test_an_interpreter_that_is_not_there(dataset: Dataset) -> None:
     message = failure(dataset, ONE, python="/nowhere/python")
-    assert "/nowhere/python: No such file or directory; choose another: git config datasets.python" in message
+    assert "/nowhere/python: No such file or directory. Choose another: git config datasets.python" in message
 
 
 def test_an_interpreter_that_is_too_old(dataset: Dataset, tmp_path: Path) -> None:

@@ -79,10 +79,11 @@ class Limits(NamedTuple):
 
 
 class Advisor(NamedTuple):
-    """Classifies failures of code in the folder `root`."""
+    """Classifies failures of code in the folder `root`; ingests and derived fields run in `work`."""
 
     around: Surroundings
     root: str
+    work: str
     limits: Limits
 
     def of_facts(self, facts: Mapping[str, Any], task: Task, peak: int) -> Finding:
@@ -93,7 +94,8 @@ class Advisor(NamedTuple):
     def of_death(self, death: ChildDied, stack: str, task: Task, peak: int) -> Finding:
         """The finding for a child that ended. `stack` is what Python wrote down then."""
         told = self._told_of_death(death, peak)
-        return task.finding(told.kind, told.text, told.advice, where=stack_place(stack, self.root))
+        place = stack_place(stack, self.root) or stack_place(stack, self.work)
+        return task.finding(told.kind, told.text, told.advice, where=place)
 
     def _told(self, facts: Mapping[str, Any], task: Task, peak: int) -> Told:
         error, text = facts["error"], str(facts["text"])

@@ -89,8 +89,7 @@ class Engine:
         except LeapYamlError as error:
             self.result.failures.append(Finding("declaration", name, error.headline, error.advice, where=error.where))
         except NotStartedError as error:
-            text, _, more = str(error).rpartition("hoose another: ")
-            self.result.failures.append(Finding("wrong_python", name, text.rstrip("cC;. "), more))
+            self.result.failures.append(Finding("wrong_python", name, error.headline, error.advice))
         except DatasetError as error:
             text, _, more = str(error).partition("\n")
             self.result.failures.append(Finding("declaration", name, text, more or "mend the declaration"))

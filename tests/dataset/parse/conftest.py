@@ -66,17 +66,18 @@ class Parsing:
         volumes: tuple[str, ...] | None = None,
         memory: int | None = None,
         seconds: float | None = 60,
+        python: str = sys.executable,
     ) -> Result:
         """The result of parsing `head` and `text`, with other files beside it."""
         sources = {"index.py": head + text.replace("COUNT", repr(str(self.count))), **(files or {})}
         for name, content in sources.items():
             (self.clean / name).write_text(content)
         result = Result("index.py")
-        engine = Engine(result, Advisor(Around(), str(self.clean), Limits(memory, seconds)))
+        engine = Engine(result, Advisor(Around(), str(self.clean), str(self.work), Limits(memory, seconds)))
         confines = Confines(self.clean, volumes, memory)
         spool = self.root / "spool"
         with Sandbox(
-            sys.executable,
+            python,
             self.work,
             "index.py",
             sources,

@@ -251,6 +251,21 @@ def test_nothing_is_left_behind(parsing: Parsing, tmp_path: Path) -> None:
         os.kill(pid, 0)
 
 
+def test_an_ingest_that_crashes_is_placed_in_the_work_tree(parsing: Parsing) -> None:
+    head = HEAD.replace("list(range(10))", "__import__('ctypes').string_at(0)")
+    found = parsing.failure("", head=head)
+    assert (found.kind, found.where, found.function) == ("crashed", "index.py:12, in load", "ingest load")
+
+
+def test_a_python_that_is_too_old_or_none(parsing: Parsing, tmp_path: Path) -> None:
+    old = tmp_path / "python"
+    old.write_text("#!/bin/sh\ncase $1 in -c) printf 3.8;; *) exit 1;; esac\n")
+    old.chmod(0o755)
+    found = parsing.failure("", python=str(old))
+    assert (found.kind, found.text) == ("wrong_python", f"{old} is Python 3.8; index.py needs 3.10 or newer")
+    assert found.advice == "git config datasets.python <path>"
+
+
 def test_a_handler_may_fork(parsing: Parsing) -> None:
     result = parsing.run(INPUT + "        return os.fork() and 1\n" + LAST)
     assert [each.value.max for each in result.samples if each.value] == [1, 0]
