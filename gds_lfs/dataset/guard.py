@@ -28,7 +28,9 @@ import sys
 import time
 
 _TICK = 0.02
-"""Seconds between two looks at the memory of the processes that are known."""
+"""Seconds between two looks at the memory of the processes that are known, where it is limited."""
+_SLOW_TICK = 0.1
+"""And where it is only of interest."""
 _SCAN = 0.1
 """Seconds, at least, between two searches for new ones."""
 _SCAN_SHARE = 20
@@ -85,6 +87,7 @@ class Guard:
     def __init__(self, status: int, limit: int, command: list[str]) -> None:
         self._status = status
         self._limit = limit
+        self._tick = _TICK if limit else _SLOW_TICK
         self._processes = Processes()
         self._peak = 0
         self._told = 0
@@ -110,7 +113,7 @@ class Guard:
         poll.register(self._wake, select.POLLIN)
         poll.register(self._status, 0)  # an error there: nobody reads it any more
         while self._end is None and not self._asked:
-            for file, _ in poll.poll(_TICK * 1000):
+            for file, _ in poll.poll(self._tick * 1000):
                 if file == self._status:
                     self._asked = True
                 else:
