@@ -330,8 +330,11 @@ def venv_prune(messages: Messages, *, everything: bool) -> None:
 @click.option("--samples", type=click.IntRange(min=1), default=1, help="So many samples of each split (1).")
 @click.option("--full", is_flag=True, help="Take all rows of an ingest that has not run, not the first 100.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as JSON.")
+@click.option("-v", "--verbose", is_flag=True, help="List all files, functions, values and what was printed.")
 @click.pass_obj
-def parse(messages: Messages, path: str | None, *, rev: str | None, samples: int, full: bool, as_json: bool) -> None:
+def parse(
+    messages: Messages, path: str | None, *, rev: str | None, samples: int, full: bool, as_json: bool, verbose: bool
+) -> None:
     """Check that a dataset loads for somebody else: files, environment, functions, rows, splits, first samples.
 
     PATH is an index.py, or a folder with one or with a Tensorleap leap.yaml. What is staged counts; it is run in a
@@ -345,7 +348,7 @@ def parse(messages: Messages, path: str | None, *, rev: str | None, samples: int
 
         messages.result_bytes(to_json(result) + b"\n")
     else:
-        for line in parse_report.report(result, verbose=messages.verbose):
+        for line in parse_report.report(result, verbose=verbose or messages.verbose):
             messages.result(line)
     if not result.valid:
         sys.exit(DatasetError.exit_code)

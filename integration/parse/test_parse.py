@@ -88,6 +88,10 @@ def test_a_report_for_people(ready: Machine, repo: Path) -> None:
     assert any("training" in line and "input a" in line and "int" in line and "111" in line for line in lines)
     assert (digests(repo), ready.git(repo, "ls-files", "-s").stdout) == before
     assert list((repo / ".git/datasets/tmp").iterdir()) == []
+    for number in range(6):
+        stage(ready, repo, "a" * number, f"file{number}")
+    assert "    and 5 smaller, " in ready.gd(repo, "parse").stdout
+    assert "    file0" in ready.gd(repo, "parse", "-v").stdout
 
 
 def test_a_failure_ends_the_report(ready: Machine, repo: Path) -> None:
