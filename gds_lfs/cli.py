@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gds_lfs import __version__
-from gds_lfs.errors import GitDatasetsError, NotARepositoryError
+from gds_lfs.errors import DatasetError, GitDatasetsError, NotARepositoryError
 from gds_lfs.plumbing import clean, filter_process, hook, merge_driver, open_workspace, smudge
 from gds_lfs.porcelain.messages import Messages
 
@@ -292,6 +292,60 @@ def reconcile(messages: Messages, *, dry_run: bool, again: bool) -> None:
     from gds_lfs.porcelain import events
 
     events.reconcile(_settled(messages), dry_run=dry_run, again=again)
+
+
+@cli.command()
+@click.argument("path", required=False)
+@click.option("--rev", metavar="REV", help="Parse this commit instead of what is staged.")
+@click.option("--samples", type=click.IntRange(min=1), default=1, help="So many samples of each split (1).")
+@click.option("--full", is_flag=True, help="Take all rows of an ingest that has not run, not the first 100.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole result as JSON.")
+@click.option("-v", "--verbose", is_flag=True, help="List all files, functions, values and what was printed.")
+@click.pass_obj
+def parse(
+    messages: Messages, path: str | None, *, rev: str | None, samples: int, full: bool, as_json: bool, verbose: bool
+) -> None:
+    """Check that a dataset loads for somebody else: files, environment, functions, rows, splits, first samples.
+
+    PATH is an index.py, or a folder with one or with a Tensorleap leap.yaml. What is staged counts; it is run in a
+    clean folder, and changes nothing. Exit code 5 when it does not load.
+    """
+    from gds_lfs.porcelain import parse_report, parsing
+
+    result = parsing.parse(_settled(messages), path, rev, parsing.Options(samples, full))
+    if as_json:
+        from gds_lfs.dataset.parse.result import to_json
+
+        messages.result_bytes(to_json(result) + b"\n")
+    else:
+        for line in parse_report.report(result, verbose=verbose or messages.verbose):
+            messages.result(line)
+    if not result.valid:
+        sys.exit(DatasetError.exit_code)
+
+
+@cli.group()
+def venv() -> None:
+    """The environments made from requirements.txt files (datasets.dynamicDependencies)."""
+
+
+@venv.command("list")
+@click.pass_obj
+def venv_list(messages: Messages) -> None:
+    """List them: id, Python, size, age, last use, requirements."""
+    from gds_lfs.porcelain import venvs
+
+    venvs.list_environments(messages)
+
+
+@venv.command("prune")
+@click.option("--all", "everything", is_flag=True, help="Also those in use; they are made again when they are needed.")
+@click.pass_obj
+def venv_prune(messages: Messages, *, everything: bool) -> None:
+    """Remove those that nobody asked for in 30 days, and what killed builds left."""
+    from gds_lfs.porcelain import venvs
+
+    venvs.prune(messages, everything=everything)
 
 
 @cli.group()

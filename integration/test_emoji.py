@@ -18,7 +18,7 @@ HEAD = """\
 import json
 from pathlib import Path
 
-from gds_lfs import File, dataset, ingest, png
+from gds_lfs import File, dataset, ground_truth, ingest, input, metadata, png, preprocess
 
 PACKAGE = Path({package!r})
 
@@ -54,6 +54,30 @@ COLOUR = '''
         with Image.open(image.path) as picture:
             return picture.convert("RGBA").resize((16, 16))
 '''
+
+
+HANDLERS = """
+    @preprocess
+    def split(rows):
+        faces = [row for row in rows if row.category == "Smileys & Emotion"]
+        return {"training": rows[:1500], "validation": rows[1500:], "faces": faces}
+
+    @input("image")
+    def pixels(row):
+        import numpy
+        from PIL import Image
+
+        with Image.open(row.image) as picture:
+            return numpy.asarray(picture.convert("RGBA"), "float32") / 255
+
+    @ground_truth("colour")
+    def colour(row):
+        return [int(row.mean_colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+
+    @metadata("about")
+    def about(row):
+        return {"name": row.name, "category": row.category}
+"""
 
 
 @pytest.fixture(scope="session")
@@ -104,6 +128,12 @@ def test_the_whole_journey_on_emoji(ready: Machine, package: Path) -> None:
     assert {k: v for k, v in versions[-1].items() if k != "index.py" and k != "dataset.sqlite"} == {
         k: v for k, v in versions[-2].items() if k != "index.py" and k != "dataset.sqlite"
     }
+    commit(head + INGEST + COLOUR + HANDLERS, "for training")
+    report = ready.gd(repo, "parse").stdout
+    assert "training" in report
+    assert "float32  64×64×4" in report
+    assert "valid: 3 samples looked at" in report
+    print(report)
     without = (head + INGEST).replace("    image: File[png]\n", "").replace(", images\n", "\n")
     commit(without, "no images")
     assert not [name for name in tree(ready, repo) if name.startswith(("image/", "thumbnail/"))]

@@ -43,6 +43,7 @@ class Draft:
         self.tables = tables
         self.declaration = declaration
         self.watch = watch
+        self.dropped_rows = 0
         self._materialise = materialise
         self._placed: dict[str, Placement] = {}
         self._removed: set[str] = set()
@@ -69,6 +70,11 @@ class Draft:
         for file in files:
             self._removed.add(file.path)
             self._placed.pop(file.path, None)
+
+    def drop_rows(self, ids: Sequence[str]) -> None:
+        """Take rows out of a draft that is for a look alone."""
+        self.tables.drop_rows(ids)
+        self.dropped_rows += len(ids)
 
     def cell(self, value: Value) -> Cell:
         """What a value from the child is in the tables: a file of the spool by what it holds."""

@@ -40,11 +40,11 @@ def report(error: BaseException, modules: StagedModules, running: str | None) ->
 def _place(text: str, modules: StagedModules) -> str:
     """Where the `index.py` has the field, function or class whose name the text begins with; at least which file."""
     name = text.replace(":", " ").partition(" ")[0]
-    line = _lines(modules.entry_source).get(name)
+    line = lines_of(modules.entry_source).get(name)
     return modules.entry if line is None else f"{modules.entry}:{line}"
 
 
-def _lines(source: str) -> dict[str, int]:
+def lines_of(source: str) -> dict[str, int]:
     """The line of each class, and of each name that a class body declares."""
     found: dict[object, int] = {}
     for node in ast.parse(source).body:

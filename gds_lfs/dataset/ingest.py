@@ -28,8 +28,13 @@ class Counts(NamedTuple):
     completed: int
 
 
-def run(names: Iterable[str], draft: Draft, sandbox: Sandbox, new_fields: Sequence[str]) -> Counts:
-    """Run ingests. `new_fields` are those that no row had before. Raises DatasetError."""
+def run(
+    names: Iterable[str], draft: Draft, sandbox: Sandbox, new_fields: Sequence[str], limit: int | None = None
+) -> Counts:
+    """Run ingests, and take `limit` rows of each, at most. `new_fields` are those that no row had before.
+
+    Raises DatasetError.
+    """
     fields = draft.declaration.stored
     known = KnownRows(fields, new_fields)
     for identity, cells in draft.tables.rows([(field.name, field.type) for field in fields]):
@@ -37,7 +42,7 @@ def run(names: Iterable[str], draft: Draft, sandbox: Sandbox, new_fields: Sequen
     added = completed = 0
     for name in names:
         step = draft.watch(f"running {name}", 0)
-        for values in sandbox.ingest(name):
+        for values in sandbox.ingest(name, limit):
             step()
             cells = [draft.cell(value) for value in values]
             match = known.match(cells)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_origin
 
 from gds_lfs.dataset.declaration import Declaration, DeclarationError, Field, Ingest, ordered
 from gds_lfs.dataset.fieldtype import FieldType, from_annotation
+from gds_lfs.dataset.handlers import is_handler, read_handlers
 from gds_lfs.dataset.kinds import Kind, KindSet
 from gds_lfs.dataset.schema import DATASET_MARK, INGEST_MARK, File
 
@@ -48,7 +49,11 @@ def read_class(cls: type, namespace: dict[str, Any]) -> Declaration:
         base = cls.__bases__[0].__name__
         raise DeclarationError(f"{cls.__name__} inherits from {base}; a dataset inherits from nothing")
     options = vars(cls)[DATASET_MARK]
-    members = {name: _unwrapped(value) for name, value in vars(cls).items() if not _is_private(name)}
+    handlers = {name for name, value in vars(cls).items() if is_handler(value)}
+    read_handlers(cls, inspect.get_annotations(cls))
+    members = {
+        name: _unwrapped(value) for name, value in vars(cls).items() if not _is_private(name) and name not in handlers
+    }
     ingests = [name for name, value in vars(cls).items() if _is_ingest(value)]
     fields = _stored_fields(cls, members, namespace)
     names = {field.name for field in fields}
@@ -126,8 +131,9 @@ def _derived_field(name: str, function: Any, known: set[str], namespace: dict[st
     parameters = list(inspect.signature(function).parameters.values())
     if annotation is inspect.Signature.empty:
         raise DeclarationError(
-            f"{name}: a function of a dataset is an ingest (put @ingest above it) or computes a field: "
-            f"then it says its type (`-> File[png]`). Start the name of a helper with an underscore"
+            f"{name}: a function of a dataset is an ingest (put @ingest above it), prepares rows for training "
+            f"(@preprocess, @input, @ground_truth, @metadata) or computes a field: then it says its type "
+            f"(`-> File[png]`). Start the name of a helper with an underscore"
         )
     if not parameters:
         raise DeclarationError(f"{name} takes no field: put @ingest above it if it brings rows")

@@ -123,6 +123,8 @@ class Result:
     fields: list[str] = field(default_factory=list)
     """What became of stored fields, and of derived ones that went: `image removed`."""
     notices: list[str] = field(default_factory=list)
+    left_out: int = 0
+    """Rows that were there and were dropped from the copy, since only so many were to be computed."""
 
     def summary(self) -> str:
         """One line about it: `3 rows (2 added), segmentation_resized computed for 3`."""
@@ -176,11 +178,13 @@ def apply(
     materialise: Callable[[str, Oid], Path],
     *,
     watch: Watch = lambda _what, _rows: lambda: None,
+    limit: int | None = None,
 ) -> Result:
     """Carry the plan out on a copy of the database `current` (None, or an absent file: on a new one).
 
     `scratch` is a folder for the copy; `sandbox` runs the user's code, and what it gives back stays in its spool until
     placed; `materialise(path, oid)` gives a file with the content of a row's file; `watch` is told how far it is.
+    With a `limit`, the result is for a look alone: of the new rows only so many are taken, and computed.
     Raises DatasetError (and LockedError); then nothing but the scratch folder has changed.
     """
     target = scratch / "dataset.sqlite.new"
@@ -203,12 +207,12 @@ def apply(
             tables.name_row(number, plan.declaration.stored)
         if plan.ingests:
             new = [each.name for each in plan.add if not each.derived]
-            counts = ingest.run([run.name for run in plan.ingests], draft, sandbox, new)
+            counts = ingest.run([run.name for run in plan.ingests], draft, sandbox, new, limit)
             result.added, result.completed = counts.added, counts.completed
         columns.fill_defaults(tables.connection, plan.declaration.stored)
-        result.computed = transforms.run(draft, sandbox)
+        result.computed = transforms.run(draft, sandbox, limit)
         tables.record(plan.declaration, plan.agreement)
-        result.rows = tables.row_count()
+        result.rows, result.left_out = tables.row_count(), draft.dropped_rows
         result.notices += _notices(draft)
         tables.connection.execute("COMMIT")
     result.place, result.remove = draft.placements(), draft.removals()

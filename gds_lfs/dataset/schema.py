@@ -16,6 +16,14 @@
         def size(image: File[png | jpg]) -> int:                # a derived field: computed from its parameters
             return image.path.stat().st_size
 
+        @preprocess
+        def split(rows):                                        # for training: the splits, by name
+            return {"training": rows[:800], "validation": rows[800:]}
+
+        @input("image")
+        def image_input(row):                                   # what a model gets of one row
+            return numpy.asarray(Image.open(row.image), "float32")
+
 Nothing runs when `index.py` is imported: the decorators only leave marks, which `reader` reads.
 Standard library only, since the user's interpreter runs it, and little of it: `import gds_lfs` loads this module, and
 that is part of every `git add`.
@@ -41,11 +49,14 @@ __all__ = [
     "dataset",
     "flac",
     "gif",
+    "ground_truth",
     "gz",
     "h5",
     "ingest",
+    "input",
     "jpg",
     "json",
+    "metadata",
     "mp3",
     "mp4",
     "npy",
@@ -54,6 +65,7 @@ __all__ = [
     "parquet",
     "pdf",
     "png",
+    "preprocess",
     "safetensors",
     "tiff",
     "txt",
@@ -64,6 +76,8 @@ __all__ = [
 
 DATASET_MARK = "__git_dataset__"
 INGEST_MARK = "__git_dataset_ingest__"
+HANDLER_MARK = "__git_dataset_handler__"
+"""On a function: its (kind, name) pairs, one for each decorator."""
 
 DEFAULT_SQL_FILE = "dataset.sqlite"
 
@@ -150,3 +164,45 @@ def ingest(function: Any = None, /) -> Any:
         return decorated
 
     return mark if function is None else mark(function)
+
+
+def preprocess(function: _Decorated, /) -> _Decorated:
+    """Mark the function of the class that splits the rows.
+
+    It takes the rows, as a sequence that can be indexed and sliced, and returns a dict of such sequences by the
+    splits' names. A dataset without it has one split, `all`.
+    """
+    _mark_handler("preprocess", "", function)
+    return function
+
+
+def input(name: str, /) -> Callable[[_Decorated], _Decorated]:  # noqa: A001 - what it marks is called so
+    """Mark a function that makes a model's input of one row: an array, a number or a (nested) list."""
+    return _named_handler("input", name)
+
+
+def ground_truth(name: str, /) -> Callable[[_Decorated], _Decorated]:
+    """Mark a function that makes of one row what a model is to answer: an array, a number or a (nested) list."""
+    return _named_handler("ground_truth", name)
+
+
+def metadata(name: str, /) -> Callable[[_Decorated], _Decorated]:
+    """Mark a function that says something about one row: a scalar, or a flat dict of scalars."""
+    return _named_handler("metadata", name)
+
+
+def _named_handler(kind: str, name: str) -> Callable[[_Decorated], _Decorated]:
+    if not isinstance(name, str) or not name:
+        raise TypeError(f'@{kind} takes a name: write @{kind}("name")')
+
+    def mark(function: _Decorated) -> _Decorated:
+        _mark_handler(kind, name, function)
+        return function
+
+    return mark
+
+
+def _mark_handler(kind: str, name: str, function: object) -> None:
+    if isinstance(function, type):
+        raise TypeError(f"@{kind} decorates a function of the dataset's class")
+    setattr(function, HANDLER_MARK, (*getattr(function, HANDLER_MARK, ()), (kind, name)))

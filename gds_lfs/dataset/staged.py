@@ -33,6 +33,7 @@ class StagedModules(InspectLoader):
         """Where modules are looked for: beside `index.py`, then at the root."""
         self._claimed: dict[str, str] = {}
         """The path of each module that comes from here (a folder's, for one without `__init__.py`)."""
+        self._aside: dict[str, ModuleType] = {}
         for path, text in self._sources.items():
             real = self.real_path(path)
             linecache.cache[real] = (len(text), None, text.splitlines(keepends=True), real)
@@ -49,11 +50,22 @@ class StagedModules(InspectLoader):
         return next((path for path in self._sources if self.real_path(path) == real), None)
 
     def install(self) -> None:
-        """Let imports find the staged modules."""
+        """Let imports find the staged modules, in place of those of another root."""
+        others = [each for each in sys.meta_path if isinstance(each, _Finder)]
+        if others and others[0].modules is self:
+            return
+        for finder in others:
+            sys.meta_path.remove(finder)
+            finder.modules.set_aside()
+        sys.modules.update(self._aside)
         finders = [*sys.meta_path, importlib.machinery.PathFinder]
         before = finders.index(importlib.machinery.PathFinder)
         sys.meta_path.insert(before, _Finder(self, self.folders[:1], folders_too=False))
         sys.meta_path.append(_Finder(self, self.folders, folders_too=True))
+
+    def set_aside(self) -> None:
+        """Take the modules that came from here out of Python's sight, until they are installed again."""
+        self._aside = {name: sys.modules.pop(name) for name in self._claimed if name in sys.modules}
 
     def load_entry(self) -> ModuleType:
         """Execute the staged `index.py` as the module named after it."""
@@ -110,11 +122,11 @@ class StagedModules(InspectLoader):
 
 class _Finder(MetaPathFinder):
     def __init__(self, modules: StagedModules, folders: list[str], *, folders_too: bool) -> None:
-        self._modules = modules
+        self.modules = modules
         self._folders = folders
         self._folders_too = folders_too
 
     def find_spec(
         self, fullname: str, _path: Sequence[str] | None, _target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        return self._modules.find(fullname, self._folders, folders_too=self._folders_too)
+        return self.modules.find(fullname, self._folders, folders_too=self._folders_too)

@@ -262,6 +262,10 @@ class Tables:
     def set_derived(self, field: str, identity: str, key: bytes) -> None:
         self.connection.execute("INSERT OR REPLACE INTO _datasets_derived VALUES (?, ?, ?)", (field, identity, key))
 
+    def drop_rows(self, ids: Iterable[str]) -> None:
+        """Take rows out of the table; what is recorded of them stays."""
+        self.connection.executemany("DELETE FROM dataset WHERE _id = ?", ((identity,) for identity in ids))
+
     def forget_rows(self) -> None:
         """Drop the keys of rows that are gone."""
         there = "SELECT _id FROM dataset WHERE _id IS NOT NULL"

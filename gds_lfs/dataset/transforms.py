@@ -22,13 +22,20 @@ if TYPE_CHECKING:
 _CHUNK = 64
 
 
-def run(draft: Draft, sandbox: Sandbox) -> dict[str, int]:
-    """Compute all derived fields that are not up to date; how many values of each. Raises DatasetError."""
-    return {field.name: count for field in draft.declaration.derived if (count := _compute(field, draft, sandbox))}
+def run(draft: Draft, sandbox: Sandbox, limit: int | None = None) -> dict[str, int]:
+    """Compute all derived fields that are not up to date; how many values of each. Raises DatasetError.
+
+    With a `limit`, so many values of each are computed, and the rows that lack others are dropped from the draft.
+    """
+    counts = {each.name: _compute(each, draft, sandbox, limit) for each in draft.declaration.derived}
+    return {name: count for name, count in counts.items() if count}
 
 
-def _compute(field: Field, draft: Draft, sandbox: Sandbox) -> int:
+def _compute(field: Field, draft: Draft, sandbox: Sandbox, limit: int | None) -> int:
     stale = list(draft.tables.stale(field, draft.types))
+    if limit is not None and len(stale) > limit:
+        draft.drop_rows([identity for identity, _, _ in stale[limit:]])
+        stale = stale[:limit]
     for identity, key, is_incomplete in stale:
         if is_incomplete:
             _store(draft, field, identity, None)

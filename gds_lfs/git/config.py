@@ -109,6 +109,16 @@ class Settings:
         value = found[-1][1]
         return value is None or _boolean(value)
 
+    def get_number(self, key: str) -> int | None:
+        """A number with git's own suffixes: k, m and g. Raises ConfigError for anything else."""
+        value = self.get(key)
+        if value is None:
+            return None
+        found = re.fullmatch(r"\s*(\d+)\s*([kmg]?)\s*", value, re.IGNORECASE)
+        if found is None:
+            raise ConfigError(f"{key} is {value!r}, which is no number (such as 512m or 4g): git config {key} NUMBER")
+        return int(found[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[found[2].lower()]
+
     def scope(self, key: str) -> str | None:
         """Where the value in effect stands: system, global, local, worktree or command."""
         found = self._values.get(_canonical(key))

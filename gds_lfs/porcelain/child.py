@@ -13,19 +13,24 @@ import sys
 import tempfile
 import tokenize
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gds_lfs.errors import ConfigError
 from gds_lfs.git.paths import quote
-from gds_lfs.store.lock import FileLock
+from gds_lfs.lock import FileLock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from gds_lfs.dataset.declaration import Declaration
-    from gds_lfs.dataset.sandbox import Sandbox
+    from gds_lfs.dataset.sandbox import Confines, Sandbox
+    from gds_lfs.git.repo import Entry
     from gds_lfs.porcelain.workspace import Workspace
+
+DYNAMIC = "datasets.dynamicDependencies"
+"""The setting that has a dataset's requirements.txt made into the environment that its code runs in."""
 
 _SCRATCH = "reconcile-"
 _LOCK = "lock"
@@ -49,11 +54,15 @@ def interpreter(workspace: Workspace) -> str:
 
 def staged_sources(workspace: Workspace, index: Path | None = None) -> dict[str, str]:
     """The staged Python files, by their path from the top, decoded as Python does. Others cannot be imported."""
-    repo = workspace.repo
-    entries = [e for e in repo.staged(index=index) if e.path.endswith(b".py") and e.stage == 0]
-    texts = dict(repo.blobs({entry.sha for entry in entries}))
+    return sources_of(workspace, workspace.repo.staged(index=index))
+
+
+def sources_of(workspace: Workspace, entries: Iterable[Entry]) -> dict[str, str]:
+    """The Python files among the entries of an index or of a tree."""
+    python = [entry for entry in entries if entry.path.endswith(b".py") and entry.stage == 0]
+    texts = dict(workspace.repo.blobs({entry.sha for entry in python}))
     sources = {}
-    for entry in entries:
+    for entry in python:
         try:
             sources[os.fsdecode(entry.path)] = _decoded(texts[entry.sha])
         except (UnicodeDecodeError, SyntaxError, KeyError):
@@ -76,20 +85,38 @@ def _decoded(text: bytes) -> str:
 
 
 @contextmanager
-def sandbox(workspace: Workspace, sources: dict[str, str], entry: str, scratch: Path) -> Iterator[Sandbox]:
-    """The child for one dataset, its spool below `scratch`; what the user's code prints goes to stderr."""
-    from gds_lfs.dataset.sandbox import Sandbox
+def sandbox(
+    workspace: Workspace,
+    sources: dict[str, str],
+    entry: str,
+    scratch: Path,
+    *,
+    python: str | None = None,
+    confines: Confines | None = None,
+    output: Callable[[bytes], None] | None = None,
+) -> Iterator[Sandbox]:
+    """The child for one dataset, its spool below `scratch`; what the user's code prints goes to stderr, or to `output`.
+
+    It runs in our choice of interpreter, or in `python`; `datasets.memoryLimit` holds either way.
+    """
+    from gds_lfs.dataset.sandbox import Confines, Sandbox
 
     spool = scratch / "spool"
     spool.mkdir()
-
-    def show(data: bytes) -> None:
-        workspace.messages.progress.done()  # the code has a voice, and perhaps a bar, of its own
-        sys.stderr.buffer.write(data)
-        sys.stderr.buffer.flush()
-
-    with Sandbox(interpreter(workspace), workspace.repo.work_tree, entry, sources, spool, output=show) as child:
+    confines = confines or Confines(memory=workspace.settings.get_number("datasets.memoryLimit"))
+    python = python or interpreter(workspace)
+    root = workspace.repo.work_tree
+    with Sandbox(
+        python, root, entry, sources, spool, output=output or partial(show, workspace), confines=confines
+    ) as child:
         yield child
+
+
+def show(workspace: Workspace, data: bytes) -> None:
+    """Print what user code prints."""
+    workspace.messages.progress.done()  # the code has a voice, and perhaps a bar, of its own
+    sys.stderr.buffer.write(data)
+    sys.stderr.buffer.flush()
 
 
 @contextmanager
@@ -116,5 +143,11 @@ def declare_on_disk(workspace: Workspace, index: bytes) -> Declaration:
         sources[name] = _decoded(Path(os.fsdecode(workspace.repo.absolute(index))).read_bytes())
     except (UnicodeDecodeError, SyntaxError) as error:
         raise ConfigError(f"{quote(index)} is not UTF-8 text") from error
-    with scratch_folder(workspace) as scratch, sandbox(workspace, sources, name, scratch) as child:
+    python = None
+    if workspace.settings.get_bool(DYNAMIC):
+        from gds_lfs.porcelain.venvs import environments
+
+        requirements = workspace.repo.work_tree / Path(name).with_name("requirements.txt")
+        python = environments().prepare(requirements, interpreter(workspace), partial(show, workspace))
+    with scratch_folder(workspace) as scratch, sandbox(workspace, sources, name, scratch, python=python) as child:
         return child.declare()

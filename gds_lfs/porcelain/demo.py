@@ -19,8 +19,11 @@ from gds_lfs.git.config import environment
 if TYPE_CHECKING:
     from gds_lfs.porcelain.messages import Messages
 
-INDEX = """\
-from gds_lfs import File, dataset, ingest, png
+IMPORTS = "File, dataset, ingest, png"
+MORE_IMPORTS = "File, dataset, ground_truth, ingest, input, metadata, png, preprocess"
+
+INDEX = f"""\
+from gds_lfs import {IMPORTS}
 
 from shapes import draw
 
@@ -39,6 +42,24 @@ class Shapes:
 BRIGHTNESS = """
     def bytes_used(image: File[png]) -> int:
         return len(image.read_bytes())
+"""
+
+HANDLERS = """
+    @preprocess
+    def split(rows):
+        return {"training": rows[:20], "validation": rows[20:]}
+
+    @input("image")
+    def pixels(row):
+        return read(row.image)
+
+    @ground_truth("label")
+    def is_circle(row):
+        return [float(row.label == "square"), float(row.label == "circle")]
+
+    @metadata("bytes used")
+    def bytes_of(row) -> int:
+        return row.bytes_used
 """
 
 SHAPES = '''\
@@ -70,6 +91,12 @@ def png(rows):
     header = struct.pack(">IIBBBBB", SIDE, SIDE, 8, 0, 0, 0, 0)
     chunks = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
     return b"\\x89PNG\\r\\n\\x1a\\n" + chunks
+
+
+def read(file):
+    data = file.read_bytes()
+    rows = zlib.decompress(data[41 : 41 + struct.unpack(">I", data[33:37])[0]])
+    return [[value / 255 for value in rows[start + 1 : start + SIDE + 1]] for start in range(0, len(rows), SIDE + 1)]
 '''
 
 
@@ -139,6 +166,13 @@ def demo(messages: Messages, folder: Path) -> None:
     run.tell("A function with a return type is one more field, computed for every row.")
     run.write("index.py", INDEX + BRIGHTNESS)
     run.type("git commit -q -m 'How many bytes each takes' index.py")
+
+    run.tell("What a model gets of a row is declared as well. The commit looks whether it loads, and so can you.")
+    text = (INDEX + BRIGHTNESS + HANDLERS).replace(IMPORTS, MORE_IMPORTS)
+    run.write("index.py", text.replace("import draw", "import draw, read"))
+    messages.result(HANDLERS)
+    run.type("git commit -q -m 'For training' index.py")
+    run.type("git datasets parse")
 
     run.tell("A push sends the data first (no remote is named, so it goes beside origin); a clone has all of it.")
     run.type("git push -q -u origin main")

@@ -30,6 +30,8 @@ LARGEST_CONFLICT = 8192
 
 def pre_commit(workspace: Workspace) -> None:
     """Make what the staged `index.py` files declare part of the commit. Raises to abort it, with nothing changed."""
+    from gds_lfs.porcelain.parse_events import CommitParse
+
     repo = workspace.repo
     index = repo.index_path
     with journal.writing(workspace):
@@ -39,7 +41,9 @@ def pre_commit(workspace: Workspace) -> None:
         _fold_databases(workspace, changes, index)
         changed = {change.path for change in changes}
         found = staged_registrations(workspace)
-        done = reconciling.reconcile(workspace, found, index, changed, unfinished, force=unfinished is not None)
+        parse = CommitParse(workspace, index, changed) if found else None
+        again = unfinished is not None
+        done = reconciling.reconcile(workspace, found, index, changed, unfinished, force=again, parse=parse)
         if done and changes:
             _refuse_an_empty_commit(workspace, index)
 

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gds_lfs.errors import LockedError
-from gds_lfs.store.lock import FileLock
+from gds_lfs.lock import FileLock
 
 _LOCK = "lock"
 

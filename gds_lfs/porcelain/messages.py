@@ -71,7 +71,7 @@ def count(number: int, noun: str) -> str:
     """`1 file`, `3,700 files`."""
     if number == 1:
         return f"1 {noun}"
-    return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") else f"{number:,} {noun}s"
+    return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeo" else f"{number:,} {noun}s"
 
 
 def human_bytes(number: float) -> str:

@@ -1,39 +1,39 @@
 """One dataset made to agree with its staged `index.py`: from the index of a commit to what that index is to become.
 
-User code runs in a child on copies in a scratch folder. What comes out is a `Target`, which `applying.py` carries out
-or leaves undone as a whole. What of the index belongs to the dataset is told by the index's own database: its rows
-name their files, so a row that is gone takes its files along, and a file that nobody names is nobody's.
+User code runs in a child, on copies in a scratch folder (`drafting.py`). What comes out is a `Target`, which
+`applying.py` carries out or leaves undone as a whole. What of the index belongs to the dataset is told by the index's
+own database: its rows name their files, so a row that is gone takes its files along, and a file that nobody names is
+nobody's.
 """
 
 from __future__ import annotations
 
 import os
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gds_lfs.content.hashing import EMPTY
-from gds_lfs.content.pointer import MAX_SIZE, Pointer, recognise
+from gds_lfs.content.pointer import Pointer
 from gds_lfs.errors import DatasetError, LockedError
 from gds_lfs.git import attributes
 from gds_lfs.git.paths import quote
-from gds_lfs.porcelain import child, setup_texts, sidecars
+from gds_lfs.porcelain import child, setup_texts
 from gds_lfs.porcelain.applying import carry_out
-from gds_lfs.porcelain.contents import Contents
+from gds_lfs.porcelain.drafting import Drafting, is_pointer
 from gds_lfs.porcelain.pointers import in_entries
 from gds_lfs.porcelain.setup_texts import Setup
-from gds_lfs.porcelain.target import Placement, Target, file_state, text
+from gds_lfs.porcelain.target import Placement, Target, text
 from gds_lfs.porcelain.tracking import TEMPLATE_FILES, registrations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from gds_lfs.dataset.declaration import Declaration
-    from gds_lfs.dataset.reconcile import Plan, Result
     from gds_lfs.git.repo import Entry
+    from gds_lfs.porcelain.drafting import Drafted
     from gds_lfs.porcelain.journal import Journal
+    from gds_lfs.porcelain.parse_events import CommitParse
     from gds_lfs.porcelain.tracking import Registration
     from gds_lfs.porcelain.workspace import Workspace
 
@@ -47,17 +47,20 @@ def reconcile(
     *,
     force: bool = False,
     again: bool = False,
+    parse: CommitParse | None = None,
 ) -> list[Registration]:
     """Bring index and work tree up to date with all these datasets together; those that changed.
 
-    `changed`, `force` and `again` are as in `Reconciliation.prepare`, `previous` is the journal of an earlier try.
+    `changed`, `force`, `again` and `parse` are as in `Reconciliation.prepare`, `previous` is the journal of an earlier
+    try.
     Raises DatasetError, MissingObjectError, LockedError, StoreWriteError; then nothing has changed.
     """
     with ExitStack() as stack:
         targets = []
         for registration in registrations:
             scratch = stack.enter_context(child.scratch_folder(workspace))
-            target = Reconciliation(workspace, registration, index, scratch).prepare(changed, force=force, again=again)
+            one = Reconciliation(workspace, registration, index, scratch)
+            target = one.prepare(changed, force=force, again=again, parse=parse)
             if target is not None:
                 targets.append(target)
         setups = [target.setup for target in targets]
@@ -69,31 +72,16 @@ def reconcile(
     return [target.registration for target in done]
 
 
-class Reconciliation:
-    """One dataset and one index, `index` being the file that git gave to a hook (None: the repository's own)."""
+class Reconciliation(Drafting):
+    """A dataset that is to agree with its `index.py` in an index."""
 
-    def __init__(self, workspace: Workspace, registration: Registration, index: Path | None, scratch: Path) -> None:
-        self.workspace = workspace
-        self.repo = workspace.repo
-        self.registration = registration
-        self.index = index
-        self.scratch = scratch
-        self.contents = Contents(workspace, scratch)
-
-    def plan(self, *, again: bool = False) -> list[str]:
-        """What a commit would do, line by line; nothing is changed. Raises DatasetError and its kin."""
-        sources = child.staged_sources(self.workspace, self.index)
-        entry = child.require_source(sources, self.registration.index)
-        database = self._current_database(self.registration)
-        with child.sandbox(self.workspace, sources, entry, self.scratch) as sandbox:
-            declaration = sandbox.declare()
-            database = self._database_for(declaration) or database
-            return self._plan(declaration, sources, entry, database, again=again).lines()
-
-    def prepare(self, changed: set[bytes], *, force: bool = False, again: bool = False) -> Target | None:
+    def prepare(
+        self, changed: set[bytes], *, force: bool = False, again: bool = False, parse: CommitParse | None = None
+    ) -> Target | None:
         """Run the user's code and work out what the dataset is to become; None when there is nothing to do.
 
-        With `again` all ingests run, also those whose code has not changed.
+        With `again` all ingests run, also those whose code has not changed. `parse` looks at what comes out, and at
+        whatever else somebody else would run.
 
         Nothing more is looked at once the database says that it agrees with the staged code, unless `force`, or
         one of the `changed` paths is the dataset's.
@@ -108,35 +96,26 @@ class Reconciliation:
             return None  # a clone without data: it is not fetched for a commit that has nothing to do with it
         sources = child.staged_sources(self.workspace, self.index)
         entry = child.require_source(sources, self.registration.index)
+        check = parse.check(self.registration, sources, self.scratch) if parse is not None else None
+        needed = force or check is not None
         try:
-            database = self._current_database(self.registration)
-            if not force and not self._touches(database, changed) and self._agrees(database, sources, entry):
+            database = self.current_database()
+            if not needed and not self._touches(database, changed) and self._agrees(database, sources, entry):
                 return None
         except LockedError:
             if force or self._may_touch(changed):
                 raise
             return None  # another program has the database, and this commit has nothing to do with it
-        result = None
-        with child.sandbox(self.workspace, sources, entry, self.scratch) as sandbox:
-            declaration = sandbox.declare()
-            former = self.registration.database
-            database = self._database_for(declaration) or database
-            seen = file_state(Path(os.fsdecode(self.repo.absolute(self.registration.database))))
-            plan = self._plan(declaration, sources, entry, database, again=again)
-            if not plan.empty:
-                from gds_lfs.dataset import reconcile
-
-                with self.contents.inputs(self.registration.folder, database) as materialise:
-                    result = reconcile.apply(plan, database, self.scratch, sandbox, materialise, watch=self._watch)
-                self.workspace.messages.progress.done()
-        target = self._target(declaration, database, result, former)
-        target.seen = seen
+        if check is None or parse is None:
+            with self._sandbox(sources, entry) as sandbox:
+                drafted = self.draft(sandbox, sources, entry, database, again=again)
+        else:
+            with check.sandbox(sources) as sandbox:
+                drafting = partial(self.draft, sandbox, sources, entry, database, again=again)
+                drafted = parse.draft(check, drafting, self)
+        target = self._target(drafted)
+        target.seen = drafted.seen
         return target
-
-    def _watch(self, what: str, rows: int) -> Callable[[], None]:
-        progress = self.workspace.messages.progress
-        progress.start(what, 0, rows)
-        return partial(progress.advance, 0, 1)
 
     def _tell_what_stays(self) -> None:
         """The dataset's file is being removed: its data is the user's to remove."""
@@ -148,14 +127,6 @@ class Reconciliation:
                 f"{quote(self.registration.index)} goes, its data stays; to remove that too: "
                 f"git rm -r {' '.join(map(quote, left))}"
             )
-
-    def _database_for(self, declaration: Declaration) -> Path | None:
-        """Go over to the database that the declaration names, if it is another one, and take it where it exists."""
-        declared = replace(self.registration, database=self.registration.folder + declaration.sql_file.encode())
-        if declared == self.registration:
-            return None
-        self.registration = declared
-        return self._current_database(declared)
 
     def _touches(self, database: Path | None, changed: set[bytes]) -> bool:
         """Whether any of the paths is the dataset's file, its database, or in one of its folders."""
@@ -178,57 +149,12 @@ class Reconciliation:
 
         return read_agreement(database) == fingerprint.agreement(sources, entry)
 
-    def _plan(
-        self,
-        declaration: Declaration,
-        sources: dict[str, str],
-        entry: str,
-        database: Path | None,
-        *,
-        again: bool = False,
-    ) -> Plan:
-        from gds_lfs.dataset import fingerprint, reconcile
-        from gds_lfs.dataset.database import read_state
-
-        agreement = fingerprint.agreement(sources, entry)
-        return reconcile.plan(declaration, read_state(database), agreement, ingest_again=again)
-
     def _index_py_is_staged(self) -> bool:
         return any(True for _ in self.repo.staged([self.registration.index], self.index))
 
-    def _current_database(self, registration: Registration) -> Path | None:
-        """The database to start from: the work tree's, with what its `-wal` holds; the index's where that one is
-        absent or a pointer; the last commit's where somebody deleted it: rows made with SQL would not come back.
-        """
-        path = registration.database
-        on_disk = Path(os.fsdecode(self.repo.absolute(path)))
-        if not on_disk.is_file():
-            return self._index_database(path) or self._deleted_database(path)
-        with on_disk.open("rb") as file:
-            pointer = recognise(file.read(MAX_SIZE + 1))
-        if pointer is None:
-            sidecars.fold(self.workspace, path)
-            return on_disk
-        return self.contents.database(quote(path), pointer.oid)
-
-    def _index_database(self, path: bytes) -> Path | None:
-        """The database that the index holds, as a copy in the scratch folder."""
-        found = next(in_entries(self.repo, self.repo.staged([path], self.index)), None)
-        return self.contents.database(quote(path), found.pointer.oid) if found else None
-
-    def _deleted_database(self, path: bytes) -> Path | None:
-        found = next(in_entries(self.repo, self.repo.tree("HEAD", [path])), None) if self._is_commit("HEAD") else None
-        if found is None:
-            return None
-        self.workspace.messages.warn(
-            f"{quote(path)} was deleted, but belongs to {quote(self.registration.index)}: restored"
-        )
-        return self.contents.database(quote(path), found.pointer.oid)
-
-    def _target(self, declaration: Declaration, database: Path | None, result: Result | None, former: bytes) -> Target:
+    def _target(self, drafted: Drafted) -> Target:
         """What the index is to hold for this dataset. Raises DatasetError where the user staged other content."""
-        new = result.database if result is not None else database
-        assert new is not None  # an absent database is never up to date, so there is a result
+        declaration, former, result, new = drafted.declaration, drafted.former, drafted.result, drafted.new
         registration = self.registration
         folder = registration.folder
         sources = {folder + os.fsencode(placed.path): placed.source for placed in result.place} if result else {}
@@ -236,7 +162,8 @@ class Reconciliation:
         owned = self._owned(former)
         current = {registration.field_folder(name) for name in declaration.file_fields()}
         gone = {path[: path.index(b"/", len(folder))] for path in owned} - current
-        template = {registration.field_folder(name) for name in TEMPLATE_FILES} - current if database is None else set()
+        fresh = drafted.database is None
+        template = {registration.field_folder(name) for name in TEMPLATE_FILES} - current if fresh else set()
         entries = {e.path: e for e in self.repo.staged(sorted({*current, *gone, *template, former}), self.index)}
         gone |= {each for each in template if not any(path.startswith(each + b"/") for path in entries)}
         patterns = [registration.folder_pattern(each) for each in sorted(gone)]
@@ -268,9 +195,6 @@ class Reconciliation:
         for file in in_entries(self.repo, {e.sha: e for e in reversed(entries) if e is not None}.values()):
             found |= self._files(self.contents.database(quote(path), file.pointer.oid), orphans=True)
         return found
-
-    def _is_commit(self, rev: str) -> bool:
-        return bool(self.repo.run("rev-parse", "--quiet", "--verify", f"{rev}^{{commit}}", check=False))
 
     def _files(self, database: Path, *, orphans: bool = False) -> dict[bytes, Pointer]:
         """The files of a database's rows, and an empty `.gitkeep` for each folder that has none (with `orphans`, for
@@ -342,11 +266,3 @@ def disagreeing(workspace: Workspace) -> list[Registration]:
         if read_agreement(database) != fingerprint.agreement(sources, entry):
             found.append(registration)
     return found
-
-
-def is_pointer(file: Path) -> bool:
-    """Whether a work-tree file holds a pointer in place of its content."""
-    if not file.is_file():
-        return False
-    with file.open("rb") as stream:
-        return recognise(stream.read(MAX_SIZE + 1)) is not None

@@ -129,15 +129,19 @@ def push(
 def pre_push(workspace: Workspace, git_remote: str, lines: Iterable[str]) -> None:
     """Git's pre-push: send the data before the refs move, so that pointers never outlive it (githooks(5)).
 
-    Raises MissingObjectError, RemoteError and the like, which stops the push.
+    Before that, a dataset whose code is new to every remote is parsed.
+    Raises DatasetError, MissingObjectError, RemoteError and the like, which stops the push.
     """
+    from gds_lfs.porcelain.parse_events import before_push
+
     repo = workspace.repo
     updates = [fields for line in lines if len(fields := line.split()) == PUSH_FIELDS]
     tips = [local for _, local, _, _ in updates if local.strip("0")]
     if not tips:
         return
-    workspace.prepare_remote(git_remote)
     known = [remote for _, _, _, remote in updates if remote.strip("0")]
+    before_push(workspace, git_remote, tips, known)
+    workspace.prepare_remote(git_remote)
     new_branch = len(known) < len(tips)
     exclude = known + ([f"--remotes={git_remote}"] if new_branch else [])
     url = workspace.remote_url(git_remote)

@@ -23,8 +23,8 @@ from gds_lfs.errors import (
     RemoteError,
     TransientRemoteError,
 )
+from gds_lfs.lock import FileLock
 from gds_lfs.remote.base import NoSuchKeyError, ShortBodyError, pack_key
-from gds_lfs.store.lock import FileLock
 from gds_lfs.store.pack import CHUNKS, MANIFESTS, decode_record, unpack
 from gds_lfs.transfer.index import RemoteIndex
 from gds_lfs.transfer.queue import DEFAULT_RETRY, Meter, Retry, Silent, run

@@ -64,7 +64,9 @@ def test_a_flood_of_output_blocks_nobody(dataset: Dataset) -> None:
 
 
 def test_standard_input_is_empty(dataset: Dataset) -> None:
-    assert "EOFError" in failure(dataset, ONE + "    @ingest\n    def get(): return [int(input())]\n")
+    assert "EOFError" in failure(
+        dataset, ONE + "    @ingest\n    def get(): return [int(__import__('builtins').input())]\n"
+    )
 
 
 def test_the_process_as_user_code_sees_it(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,7 +227,7 @@ def test_an_interruption_does_not_wait_for_user_code(dataset: Dataset) -> None:
 
 def test_an_interpreter_that_is_not_there(dataset: Dataset) -> None:
     message = failure(dataset, ONE, python="/nowhere/python")
-    assert "/nowhere/python: No such file or directory; choose another: git config datasets.python" in message
+    assert "/nowhere/python: No such file or directory. Choose another: git config datasets.python" in message
 
 
 def test_an_interpreter_that_is_too_old(dataset: Dataset, tmp_path: Path) -> None:

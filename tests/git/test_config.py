@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from gds_lfs.errors import ConfigError
 from gds_lfs.git.config import DatasetsConfig, Settings, cache_dir, parse_datasetsconfig
 
 
@@ -25,6 +26,18 @@ def test_booleans(value, expected):
 def test_booleans_that_are_not_there():
     assert settings().get_bool("a.b") is False
     assert settings().get_bool("a.b", default=True) is True
+
+
+@pytest.mark.parametrize(("value", "expected"), [("0", 0), ("7", 7), ("2k", 2048), ("3M", 3 << 20), (" 4g ", 4 << 30)])
+def test_numbers(value, expected):
+    assert settings(("local", "a.b", value)).get_number("a.b") == expected
+
+
+def test_numbers_that_are_none():
+    assert settings().get_number("a.b") is None
+    for value in ("", "1.5g", "-1", "many", None):
+        with pytest.raises(ConfigError, match=r"a\.b is .*, which is no number"):
+            settings(("local", "a.b", value)).get_number("a.b")
 
 
 def test_keys_are_compared_as_git_does():

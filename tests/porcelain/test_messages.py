@@ -7,7 +7,13 @@ from gds_lfs.porcelain.messages import Messages, count, human_bytes
 
 @pytest.mark.parametrize(
     ("number", "noun", "text"),
-    [(0, "file", "0 files"), (1, "file", "1 file"), (2, "entry", "2 entries"), (12345, "file", "12,345 files")],
+    [
+        (0, "file", "0 files"),
+        (1, "file", "1 file"),
+        (2, "entry", "2 entries"),
+        (2, "day", "2 days"),
+        (12345, "file", "12,345 files"),
+    ],
 )
 def test_count_agrees_with_its_number(number: int, noun: str, text: str) -> None:
     assert count(number, noun) == text

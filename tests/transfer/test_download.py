@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gds_lfs.errors import RemoteError, StoreWriteError, TransientRemoteError
+from gds_lfs.lock import FileLock
 from gds_lfs.remote.base import NoSuchKeyError, open_remote
 from gds_lfs.remote.shard import Shard
 from gds_lfs.store import pack
-from gds_lfs.store.lock import FileLock
 from gds_lfs.store.writer import StoreWriter
 from gds_lfs.transfer import download as downloading
 from gds_lfs.transfer import packing, whole

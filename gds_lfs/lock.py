@@ -40,13 +40,20 @@ class FileLock:
             return False
         held = False
         try:
-            held = _lock(descriptor) and self._path.exists()
+            held = _lock(descriptor) and self._is_at_its_path(descriptor)
         finally:
             if not held:
                 os.close(descriptor)
         if held:
             self._descriptor = descriptor
         return held
+
+    def _is_at_its_path(self, descriptor: int) -> bool:
+        """Whether the file is still the one of its name: who removed it may have let another one be made."""
+        try:
+            return os.path.samestat(os.fstat(descriptor), self._path.stat())
+        except FileNotFoundError:
+            return False
 
     def wait(self, seconds: float) -> bool:
         """Hold the lock of a file that is made where it is absent; False if others keep it. Raises OSError."""

@@ -1,0 +1,1 @@
+raise RuntimeError('drafts do not go')
