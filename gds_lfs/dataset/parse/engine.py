@@ -39,6 +39,12 @@ if TYPE_CHECKING:
     from gds_lfs.dataset.sandbox import Sandbox
 
 _LONGEST_OUTPUT = 16_384
+_MOST_DEATHS = 3
+"""A handler that ends Python does not hide the others; so many do."""
+
+
+class _GivenUpError(Exception):
+    """There is no child to go on with."""
 
 
 class Engine:
@@ -52,6 +58,8 @@ class Engine:
         self.sandbox: Sandbox | None = None
         self._advisor = advisor
         self._locate: Callable[[str], Path | None] = lambda _path: None
+        self._database: Path | None = None
+        self._deaths = 0
         self._peak = 0
         self._output = bytearray()
         self._printed = 0
@@ -123,10 +131,11 @@ class Engine:
     def splits(self, database: Path | None = None, locate: Callable[[str], Path | None] = lambda _path: None) -> str:
         """Work of a stage: preprocess, once. The rows are those of `database`, their files where `locate` says."""
         self._locate = locate
+        self._database = database
         preprocess = next((each for each in self.result.functions if each.kind == PREPROCESS), None)
         if preprocess is not None:
             self._task = advice.Task(self._task.stage, PREPROCESS, preprocess.name, preprocess.where)
-        answer = self._ask({"do": "splits", "database": str(database)}, self._task)
+        answer = self._ask(self._splits_request(), self._task)
         if "error" in answer:
             self._tell(answer["error"])
             return ""
@@ -144,13 +153,16 @@ class Engine:
         handlers = handlers or [each for each in self.result.functions if each.kind in FIELDS]
         changes = checks.Changes()
         looked = 0
-        for split in self.result.splits:
-            positions = spread(split.length, number)
-            looked += len(positions)
-            for handler in (each for each in handlers if each.kind not in split.without):
-                for position in positions:
-                    if not self._look_at_sample(handler, split, position, changes):
-                        break
+        try:
+            for split in self.result.splits:
+                positions = spread(split.length, number)
+                looked += len(positions)
+                for handler in (each for each in handlers if each.kind not in split.without):
+                    for position in positions:
+                        if not self._look_at_sample(handler, split, position, changes):
+                            break
+        except _GivenUpError:
+            self.result.notes.append("Python ended too often: what was not called yet is left out")
         return f"{counted(looked, 'sample')} of {counted(len(self.result.splits), 'split')}"
 
     def notes(self) -> None:
@@ -188,7 +200,14 @@ class Engine:
         self._task = advice.Task(self._task.stage, handler.kind, handler.name, handler.where, split.name, place)
         began = time.monotonic()
         request = {"do": "value", "kind": handler.kind, "name": handler.name, "split": split.name, "position": position}
-        answer = self._ask(request, self._task)
+        try:
+            answer = self._ask(request, self._task)
+        except CodeError as error:
+            self.result.failures.append(self.finding_of(error))
+            if self.result.failures[-1].kind == "hang":  # another would take as long
+                raise _GivenUpError from error
+            self._begin_again()
+            return False
         if answer.get("id") or answer.get("error", {}).get("id"):
             self._task = self._task._replace(sample=answer.get("id") or answer["error"]["id"])
         seconds = round(time.monotonic() - began, 4)
@@ -203,6 +222,17 @@ class Engine:
             found = self.result.failures if problem.is_failure else self.result.warnings
             found.append(self._task.finding(problem.kind, problem.text, problem.advice))
         return not any(problem.is_failure for problem in problems)
+
+    def _begin_again(self) -> None:
+        """Have another child do what comes next, after one was ended by a handler. Raises CodeError, _GivenUpError."""
+        self._deaths += 1
+        self._task = advice.Task(self._task.stage, "")
+        for request in ({"do": "functions"}, self._splits_request()):
+            if self._deaths > _MOST_DEATHS or "error" in self._ask(request, self._task):
+                raise _GivenUpError
+
+    def _splits_request(self) -> dict[str, Any]:
+        return {"do": "splits", "database": str(self._database)}
 
     def _ask(self, request: dict[str, Any], task: Task) -> dict[str, Any]:
         assert self.sandbox is not None  # no stage that asks comes before the one that makes it

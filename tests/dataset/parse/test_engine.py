@@ -146,6 +146,32 @@ def test_the_place_is_the_innermost_own_line(parsing: Parsing) -> None:
     assert (found.function, found.split, len(found.sample or "")) == ("input a", "all", 32)
 
 
+def test_one_that_ends_python_does_not_hide_the_others_either(parsing: Parsing) -> None:
+    text = (
+        "    @preprocess\n    def p(rows):\n        open(COUNT, 'a').write('x')\n"
+        "        return {'t': rows, 'v': rows[:1]}\n" + INPUT + "        os._exit(4)\n"
+        "    @ground_truth('b')\n    def b(row): return row.x\n"
+        "    @metadata('c')\n    def c(row): return 1 / 0\n"
+    )
+    result = parsing.run(text)
+    found = [(each.kind, each.split, (each.function or "")[-1:]) for each in result.failures]
+    assert found == [
+        ("exit_called", "t", "a"),
+        ("exception_in_metadata", "t", "c"),
+        ("exit_called", "v", "a"),
+        ("exception_in_metadata", "v", "c"),
+    ]
+    assert [sample.name for sample in result.samples if sample.value is not None] == ["b", "b"]
+    assert parsing.counted() == 3, "once, and again for each that ended Python"
+
+
+def test_after_so_many_the_rest_is_left_out(parsing: Parsing) -> None:
+    text = "".join(f"    @input('{n}')\n    def i{n}(row): os._exit(4)\n" for n in range(6))
+    result = parsing.run(text)
+    assert [each.kind for each in result.failures] == ["exit_called"] * 4
+    assert result.notes == ["Python ended too often: what was not called yet is left out"]
+
+
 def test_one_failing_handler_does_not_hide_the_others(parsing: Parsing) -> None:
     text = (
         "    @preprocess\n    def p(rows): return {'one': rows[:5], 'two': rows[5:]}\n"
