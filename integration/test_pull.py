@@ -118,3 +118,20 @@ def test_a_remote_that_git_does_not_know_is_refused(ready: Machine, work: Path) 
         refused = ready.gd(work, verb, "nosuch", check=False)
         assert refused.returncode == 4
         assert "nosuch" in refused.stderr
+
+
+def test_a_file_that_the_disk_takes_in_part_stays_a_pointer(ready: Machine, work: Path) -> None:
+    """A write that ends at the last free byte is no error to the system: only the next one is."""
+    content = bytes(range(250)) * 24  # 6,000 bytes, where 4,096 are allowed
+    publish(ready, work, {"a.bin": content, "b.bin": b"b" * 3000})
+    elsewhere = clone(ready)
+    ready.gd(elsewhere, "fetch")
+    done = ready.run("bash", "-c", "ulimit -f 4; exec git datasets pull", cwd=elsewhere, check=False)
+    assert done.returncode == 1
+    assert "a.bin: File too large" in done.stderr
+    assert (elsewhere / "a.bin").read_text() == pointer(content)
+    assert (elsewhere / "b.bin").read_bytes() == b"b" * 3000
+    assert is_clean(ready, elsewhere)
+    ready.gd(elsewhere, "pull")
+    assert (elsewhere / "a.bin").read_bytes() == content
+    assert is_clean(ready, elsewhere)

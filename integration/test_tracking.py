@@ -35,7 +35,7 @@ def test_a_pattern_may_begin_with_a_dot_and_a_slash(ready: Machine, work: Path) 
     assert ready.gd(work / "sub", "track", "../*.dat", check=False).returncode == 4
 
 
-@pytest.mark.parametrize(("url", "code"), [("", 8), ("http://example.org/x", 8), ("a\nb", 4)])
+@pytest.mark.parametrize(("url", "code"), [("", 8), ("s3:/bucket/x", 8), ("http://example.org/x", 8), ("a\nb", 4)])
 def test_a_url_that_no_push_could_use_is_refused_at_once(ready: Machine, work: Path, url: str, code: int) -> None:
     assert ready.gd(work, "link", url, check=False).returncode == code
     if "\n" not in url:
@@ -127,6 +127,27 @@ def test_add_leaves_a_malformed_pointer_as_git_add_does(ready: Machine, work: Pa
 def test_help_keeps_its_lines(ready: Machine) -> None:
     told = ready.gd(ready.root, "-h").stdout
     assert "\n  Once:            git datasets install\n" in told
+
+
+def test_an_install_that_was_forgotten_is_made_up_for(machine: Machine) -> None:
+    repo = machine.repo("fresh")
+    said = machine.gd(repo, "track", "*.bin").stderr
+    assert "installed for this repository" in said
+    assert "git datasets install" in said
+    (repo / "a.bin").write_bytes(b"a" * 3000)
+    machine.git(repo, "add", ".")
+    assert blob(machine, repo, ":a.bin") == pointer(b"a" * 3000)
+    assert "installed" not in machine.gd(repo, "track", "*.dat").stderr.replace("hooks installed", "")
+
+
+def test_status_tells_that_the_filter_is_unknown(machine: Machine) -> None:
+    repo = machine.repo("fresh")
+    (repo / ".gitattributes").write_text("*.bin filter=datasets -text\n")
+    done = machine.gd(repo, "status", check=False)
+    assert done.returncode == 1
+    assert "git datasets install" in done.stdout
+    machine.gd(repo, "install")
+    assert "does not know" not in machine.gd(repo, "status", check=False).stdout
 
 
 @pytest.mark.parametrize(("field", "stays"), [("photo", False), ("image", True)])

@@ -178,9 +178,12 @@ class IndexUpdate:
         if tree is not None:
             with suppress(ValueError):  # without it git computes all trees
                 self._index.extensions[b"TREE"] = invalidate(tree, self._changed, len(self._repo.empty_tree) // 2)
-        with open(self._lock, "wb") as file:
-            file.write(encode(self._index))
-        os.replace(self._lock, self._path)
+        try:
+            with open(self._lock, "wb") as file:
+                file.write(encode(self._index))
+            os.replace(self._lock, self._path)
+        except OSError as error:
+            raise GitDatasetsError(f"{self._path} cannot be written: {error.strerror}") from error
 
     def _racy(self) -> list[bytes]:
         """Fresh entries whose file may have been edited after it was read, unseen by git.

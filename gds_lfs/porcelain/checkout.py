@@ -23,6 +23,7 @@ from gds_lfs.porcelain import sidecars
 from gds_lfs.porcelain.messages import count
 from gds_lfs.porcelain.pointers import PointerFile, in_entries
 from gds_lfs.porcelain.staging import restage
+from gds_lfs.store.files import write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -117,7 +118,8 @@ def replace(target: bytes, pieces: Iterator[bytes], *, executable: bool = False)
     handle = _open_nameless(folder)
     try:
         with open(os.open(name, _NEW_FILE, mode) if handle is None else handle, "wb", buffering=0) as stream:
-            stream.writelines(pieces)
+            for piece in pieces:  # a stream without a buffer may take a part of one, and say nothing
+                write_all(stream.fileno(), piece)
             if handle is not None:
                 os.fchmod(handle, mode)
                 _give_name(handle, name)

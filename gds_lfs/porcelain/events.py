@@ -129,7 +129,7 @@ def _refuse_an_empty_commit(workspace: Workspace, index: Path) -> None:
         recovery.undo(workspace, record, index)
     raise DatasetError(
         "nothing is left to commit: rows and their files come from index.py alone.\n"
-        "`git restore --staged` takes the files named above out"
+        "`git restore --staged --worktree FILE` takes back what you changed of them"
     )
 
 

@@ -79,7 +79,10 @@ def status(workspace: Workspace) -> bool:
     report = hooks.status(repo)
     if report.missing:
         messages.result(f"hooks missing in {report.folder} (git datasets install): {', '.join(report.missing)}")
-    return not (findings.any_wrong or disagreements)
+    installed = install.is_installed(workspace) or not install.has_data(workspace)
+    if not installed:
+        messages.result("git does not know the filter here, so contents go into git itself: git datasets install")
+    return installed and not (findings.any_wrong or disagreements)
 
 
 def fsck(workspace: Workspace, rev: str | None, *, repair: bool = False) -> bool:

@@ -57,6 +57,18 @@ def install(messages: Messages, scope: str = "global") -> bool:
     return changed
 
 
+def is_installed(workspace: Workspace) -> bool:
+    """Whether git knows the filter here; without it tracked contents go into git itself."""
+    return bool(workspace.settings.get("filter.datasets.process"))
+
+
+def ensure_installed(workspace: Workspace) -> None:
+    """Install for this repository where nobody has installed at all: what is tracked must not go into git itself."""
+    if not is_installed(workspace):
+        install(workspace.messages, "local")
+        workspace.messages.note("`git datasets install` does that once for all your repositories, clones as well")
+
+
 def uninstall(messages: Messages, workspace: Workspace | None) -> None:
     """Remove the drivers from every scope they were written to, and the hooks from this repository."""
     removed = []

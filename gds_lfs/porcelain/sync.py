@@ -235,10 +235,13 @@ def _warn_of_raw_content(workspace: Workspace, history: History, tip: str) -> No
     candidates = {path for sha, path in history.paths.items() if sha not in history.pointers and sha != empty}
     raw = [path for path, ours in attributes.check(workspace.repo, candidates, tip).items() if ours]
     if raw:
+        from gds_lfs.porcelain.install import is_installed
+
+        first = "" if is_installed(workspace) else "`git datasets install`, then "
         workspace.messages.warn_paths(
             "these files should have been pointers, but their content is in git itself:",
             map(quote, raw),
-            "`git add --renormalize .` and a commit turn them into pointers from then on.",
+            f"{first}`git add --renormalize .` and a commit turn them into pointers from then on.",
         )
 
 

@@ -15,7 +15,7 @@ from gds_lfs.errors import ConfigError, GitError
 from gds_lfs.git import attributes
 from gds_lfs.git.config import DATASETS_CONFIG, write_datasetsconfig
 from gds_lfs.git.paths import quote
-from gds_lfs.porcelain.install import install_hooks
+from gds_lfs.porcelain.install import ensure_installed, install_hooks
 from gds_lfs.remote.base import open_remote
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ def track(workspace: Workspace, patterns: Sequence[str], *, filename: bool = Fal
     """Track patterns, or datasets where an argument is a Python file. Raises ConfigError, DatasetError."""
     repo = workspace.repo
     top = repo.work_tree
+    ensure_installed(workspace)
     install_hooks(workspace)
     plain = []
     for pattern in patterns:

@@ -200,7 +200,9 @@ def open_remote(url: str, base: Path, s3: S3Options | None = None) -> Remote:
     from gds_lfs.remote.directory import DirectoryRemote  # it imports this module
 
     if not url.strip() or "\0" in url:
-        raise RemoteError("The dataset remote's URL is empty: set datasets.remote to a folder or an s3:// URL.")
+        raise RemoteError("The dataset remote's URL is empty: `git datasets link` a folder or an s3:// URL.")
+    if url.lower().startswith("s3:") and not url.lower().startswith("s3://"):
+        raise RemoteError(f"{url}: an S3 prefix is written s3://bucket/prefix.")
     scheme = _SCHEME.match(url)
     if scheme is None:
         return DirectoryRemote(_folder(url, base))
@@ -212,7 +214,7 @@ def open_remote(url: str, base: Path, s3: S3Options | None = None) -> Remote:
 
         return S3Remote(parse_url(url), s3 or S3Options())
     shown = re.sub(r"//[^/@]*@", "//", url)  # a password may stand there
-    raise RemoteError(f"{shown}: {scheme[1]}:// is no dataset remote; set datasets.remote to a folder or an s3:// URL.")
+    raise RemoteError(f"{shown}: {scheme[1]}:// is no dataset remote; `git datasets link` a folder or an s3:// URL.")
 
 
 def _folder(path: str, base: Path) -> Path:

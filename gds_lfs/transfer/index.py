@@ -151,7 +151,7 @@ class RemoteIndex:
         if hashlib.sha256(data).digest() != shard:
             raise RemoteError(
                 f"{self._remote.url}: {key} is damaged. "
-                "Delete it there, then push again from the clones that hold the data."
+                "Delete it there, then run `git datasets push --all` in the clones that hold the data."
             )
         try:
             return Shard(data)

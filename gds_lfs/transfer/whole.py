@@ -14,8 +14,9 @@ from gds_lfs.store.pack import check_part
 from gds_lfs.transfer.ranges import GAP, MAX_SIZE, Range
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
+    from gds_lfs.content.hashing import Oid
     from gds_lfs.remote.shard import Place
     from gds_lfs.store.local import LocalStore
     from gds_lfs.store.pack import Entry
@@ -39,7 +40,7 @@ class Part(NamedTuple):
 class WholePack:
     """A pack on its way into the store. `receive` may be called from any thread."""
 
-    def __init__(self, store: LocalStore, pack: bytes, size: int, places: list[Place]) -> None:
+    def __init__(self, store: LocalStore, pack: bytes, size: int, places: dict[Place, list[Oid]]) -> None:
         self._store = store
         self._size = size
         self.id = pack
@@ -85,10 +86,21 @@ class WholePack:
             return
         incoming, self._incoming = self._incoming, None
         name = self.id.hex()
-        if sorted(self._entries) == self._table and not self._store.has_pack(name):
+        if self._is_as_listed() and not self._store.has_pack(name):
             self._store.adopt(incoming, name, self._table)
         else:
             incoming.abandon()
+
+    def _is_as_listed(self) -> bool:
+        """Whether the records are those of its own table, and hold what the index says."""
+        headers = {entry.offset: entry.header for entry in self._entries}
+        if sorted(self._entries) != self._table or len(headers) != len(self._entries):
+            return False
+        for place, oids in self.places.items():
+            header = headers.get(place.offset)
+            if header is None or not {oid for oid, _ in header.members}.issuperset(oids):
+                return False
+        return True
 
     def close(self) -> None:
         """Leave what came of a pack that is not the store's to recovery. No thread may be receiving any more."""
@@ -97,11 +109,11 @@ class WholePack:
             self._incoming = None
 
 
-def whole_packs(store: LocalStore, places: Iterable[Place], sizes: Mapping[bytes, int]) -> list[WholePack]:
-    """The packs of which these places are nearly all, `sizes` being those of the packs."""
-    by_pack: dict[bytes, list[Place]] = {}
-    for place in sorted(set(places)):
-        by_pack.setdefault(place.pack, []).append(place)
+def whole_packs(store: LocalStore, places: Mapping[Place, list[Oid]], sizes: Mapping[bytes, int]) -> list[WholePack]:
+    """The packs of which these places, with what is wanted there, are nearly all; `sizes` are those of the packs."""
+    by_pack: dict[bytes, dict[Place, list[Oid]]] = {}
+    for place in sorted(places):
+        by_pack.setdefault(place.pack, {})[place] = places[place]
     return [
         WholePack(store, pack, sizes[pack], found)
         for pack, found in by_pack.items()

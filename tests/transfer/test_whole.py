@@ -115,6 +115,23 @@ def test_a_remote_never_replaces_a_pack_that_is_here(
     assert other.holds(mine, *CONTENTS)
 
 
+def test_another_pack_under_its_name_is_not_taken(
+    filled: dict[bytes, str], clone: Any, other: Any, memory: Any, prompt: Any, tmp_path: Path
+) -> None:
+    (key,) = memory.keys("packs/")
+    right = memory.objects[key]
+    foreign = [random.Random(1000 + n).randbytes(100_000) for n in range(60)]
+    clone.add(*foreign)
+    (wrong,) = [data for name, data in local_packs(tmp_path / "one").items() if foreign[0] in data]
+    assert len(wrong) == len(right)
+    memory.objects[key] = wrong
+    report = download(other.store, memory, other.cache, filled, retry=prompt)
+    assert report.fetched == set()
+    assert key.rpartition("/")[2] not in local_packs(tmp_path / "two")
+    memory.objects[key] = right
+    assert download(other.store, memory, other.cache, filled, retry=prompt).fetched == filled.keys()
+
+
 def test_what_came_before_the_connection_broke_is_kept(
     filled: dict[bytes, str], other: Any, memory: Any, prompt: Any
 ) -> None:
