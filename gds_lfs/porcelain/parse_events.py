@@ -89,6 +89,8 @@ class CommitParse:
             drafted = check.with_patience(drafting)
         except CodeError as error:
             found = check.engine.finding_of(error)
+            if found.kind == "module_not_found":  # whether it is here but not staged is not known to who only runs it
+                raise DatasetError(f"{found.where}: {found.text}\n→ {found.advice}") from None
             if found.kind in _MORE_TO_SAY:
                 more = found.text.splitlines()[1:]
                 raise DatasetError("\n".join([str(error), *more, f"→ {found.advice}"])) from None

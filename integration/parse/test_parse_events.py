@@ -145,6 +145,18 @@ def test_a_failing_ingest_says_what_to_do(counted: Counted) -> None:
     assert "mend the path, or add the file" in done.stderr
 
 
+def test_a_neighbour_that_was_not_staged_is_named(counted: Counted) -> None:
+    (counted.repo / "nearby.py").write_text("X = 1\n")
+    counted.write("from pathlib", "import nearby\nfrom pathlib")
+    counted.machine.git(counted.repo, "add", "index.py")
+    done = counted.machine.git(counted.repo, "commit", "-qm", "rows", check=False)
+    assert done.returncode == 1
+    assert "index.py:1: no module named 'nearby'" in done.stderr
+    assert "nearby.py is not in the commit" in done.stderr
+    assert "→ git add nearby.py" in done.stderr
+    assert "install it there" not in done.stderr
+
+
 def test_what_others_committed_is_not_run_when_it_is_pushed_on(counted: Counted) -> None:
     machine, git, repo = counted.machine, counted.machine.git, counted.repo
     git(repo, "commit", "-qm", "rows")
