@@ -136,3 +136,18 @@ def test_a_file_that_the_disk_takes_in_part_stays_a_pointer(ready: Machine, work
     ready.gd(elsewhere, "pull")
     assert (elsewhere / "a.bin").read_bytes() == content
     assert is_clean(ready, elsewhere)
+
+
+def test_what_a_killed_pull_left_beside_a_file_goes(ready: Machine, work: Path) -> None:
+    publish(ready, work, {"data/a.bin": b"a" * 3000})
+    elsewhere = clone(ready)
+    old, recent = (elsewhere / "data" / f".gds-{digit * 16}" for digit in "ab")
+    theirs = elsewhere / "data/.gds-mine"
+    for file in (old, recent, theirs):
+        file.write_bytes(b"half")
+    for file in (old, theirs):
+        os.utime(file, (1, 1))
+    ready.gd(elsewhere, "pull")
+    assert not old.exists()
+    assert recent.exists(), "somebody may be at it"
+    assert theirs.exists()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat as statmodule
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -38,6 +39,9 @@ WORKERS = min(8, (os.cpu_count() or 1) * 2)
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _NAMELESS: int | None = getattr(os, "O_TMPFILE", None)
 _DESCRIPTORS = "/proc/self/fd"
+_TEMPORARY = re.compile(rb"\.gds-[0-9a-f]{16}")
+_OLD = 3600
+"""Seconds; nobody writes a file for so long."""
 
 
 @dataclass
@@ -81,6 +85,8 @@ def fill(workspace: Workspace, files: Iterable[PointerFile]) -> Filled:
     # An entry with the pointer's size makes git call the filled-in file modified, unseen. Whatever ends this early,
     # git must look at the content.
     restage(workspace.repo, [(file.entry, None) for file in wanted])
+    for folder in {os.path.dirname(workspace.repo.absolute(file.path)) for file in wanted}:
+        _sweep(folder)
     began = time.time()
     progress.start("checking out", sum(file.pointer.size for file in wanted), len(wanted))
     with ThreadPoolExecutor(WORKERS) as pool:
@@ -129,6 +135,14 @@ def replace(target: bytes, pieces: Iterator[bytes], *, executable: bool = False)
             os.unlink(name)
         raise
     return os.lstat(target)
+
+
+def _sweep(folder: bytes) -> None:
+    """Remove what a process left that was killed in the instant between naming a file and renaming it."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if _TEMPORARY.fullmatch(entry.name) and entry.stat(follow_symlinks=False).st_mtime < time.time() - _OLD:
+                os.unlink(entry.path)
 
 
 def _open_nameless(folder: bytes) -> int | None:
