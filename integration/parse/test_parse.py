@@ -269,8 +269,9 @@ def test_the_confines_are_settings(ready: Machine, repo: Path) -> None:
 
     stage(ready, repo, CODE + READING.replace("READ", "[bytearray(b'x') * (300 << 20), __import__('time').sleep(9)]"))
     ready.git(repo, "config", "datasets.memoryLimit", "150m")
-    found = failure(ready, repo)
+    found, other = parse(ready, repo, code=5).failures
     assert (found.kind, found.function, found.split) == ("out_of_memory", "metadata m", "training")
+    assert (other.kind, other.function, other.split) == ("out_of_memory", "metadata m", "validation")
     assert found.advice.endswith("git config datasets.memoryLimit 300m")
     stage(ready, repo, CODE + READING.replace("READ", "__import__('time').sleep(99)"))
     ready.git(repo, "config", "datasets.parseTimeout", "1")
