@@ -19,8 +19,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gds_lfs.content.hashing import EMPTY, Oid
+
+if TYPE_CHECKING:
+    import os
 
 PREFIX = b"version git-datasets/"
 """How every pointer begins, of this version or a later one."""
@@ -75,6 +79,12 @@ def recognise(data: bytes) -> Pointer | None:
         return decode(data)
     except MalformedPointer:
         return None
+
+
+def held_by(file: str | bytes | os.PathLike[str]) -> Pointer | None:
+    """The pointer that a file on disk holds in place of its content; None if it holds anything else. Raises OSError."""
+    with open(file, "rb", buffering=0) as stream:
+        return recognise(stream.read(MAX_SIZE + 1) or b"")
 
 
 def has_conflict(data: bytes) -> bool:

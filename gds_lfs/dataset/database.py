@@ -11,6 +11,7 @@ import sqlite3
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from gds_lfs.content.chunker import SQLITE_HEADER
 from gds_lfs.dataset.tables import Tables
 from gds_lfs.errors import DatasetError, LockedError
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 _WAIT = 5.0
 _HEADER_SIZE = 100
-_HEADER = b"SQLite format 3\0"
 _ROLLBACK_MODE = 1  # https://sqlite.org/fileformat2.html: the file format write version
 
 
@@ -135,7 +135,7 @@ def held(path: Path) -> Iterator[None]:
     if path.is_file():
         with path.open("rb") as file:
             head = file.read(_HEADER_SIZE)
-    if not head.startswith(_HEADER) or head[18] != _ROLLBACK_MODE:
+    if not head.startswith(SQLITE_HEADER) or head[18] != _ROLLBACK_MODE:
         yield
         return
     with connect(path) as tables:
@@ -196,7 +196,7 @@ def _refuse_broken_header(path: Path) -> None:
         header = file.read(_HEADER_SIZE)
     if not header:
         return  # SQLite takes an empty file for an empty database
-    if header[:16] != _HEADER or len(header) < _HEADER_SIZE:
+    if header[:16] != SQLITE_HEADER or len(header) < _HEADER_SIZE:
         raise DatasetError(_broken(path, "it is not an SQLite database"))
     page_size = int.from_bytes(header[16:18], "big")
     pages = int.from_bytes(header[28:32], "big")

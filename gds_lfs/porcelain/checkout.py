@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gds_lfs.content.pointer import MAX_SIZE, recognise
+from gds_lfs.content.pointer import held_by
 from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError
 from gds_lfs.git.paths import quote
 from gds_lfs.porcelain import sidecars
@@ -70,8 +70,7 @@ def holds_pointer(path: bytes, file: PointerFile) -> bool:
         # No other file is opened. Line ends may have become CRLF.
         if stat.st_size not in (len(text), len(text) + text.count(b"\n")) or not statmodule.S_ISREG(stat.st_mode):
             return False
-        with open(path, "rb") as stream:
-            return recognise(stream.read(MAX_SIZE + 1)) == file.pointer
+        return held_by(path) == file.pointer
     except OSError:
         return False
 

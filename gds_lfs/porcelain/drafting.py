@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gds_lfs.content.pointer import MAX_SIZE, recognise
+from gds_lfs.content.pointer import held_by
 from gds_lfs.git.paths import quote
 from gds_lfs.porcelain import child, sidecars
 from gds_lfs.porcelain.contents import Contents
@@ -160,8 +160,7 @@ class Drafting:
         on_disk = Path(os.fsdecode(self.repo.absolute(path)))
         if not on_disk.is_file():
             return self._index_database(path) or self._deleted_database(path)
-        with on_disk.open("rb") as file:
-            pointer = recognise(file.read(MAX_SIZE + 1))
+        pointer = held_by(on_disk)
         if pointer is None:
             sidecars.fold(self.workspace, path)
             return on_disk
@@ -187,7 +186,4 @@ class Drafting:
 
 def is_pointer(file: Path) -> bool:
     """Whether a work-tree file holds a pointer in place of its content."""
-    if not file.is_file():
-        return False
-    with file.open("rb") as stream:
-        return recognise(stream.read(MAX_SIZE + 1)) is not None
+    return file.is_file() and held_by(file) is not None

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, BinaryIO
 
 from gds_lfs.content import pointer as pointers
+from gds_lfs.content.chunker import SQLITE_HEADER
 from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError
 from gds_lfs.git.filter_process import DELAYED, Delayed, FilterError, Request
 from gds_lfs.git.paths import quote
@@ -154,7 +155,7 @@ class Filter:
             except CorruptObjectError as error:
                 self.workspace.messages.warn(f"{quote(path)}: {error}")
                 return self._keep_pointer(path, pointer)
-        if not isinstance(data, bytes) or data.startswith(sidecars.SQLITE_HEADER):
+        if not isinstance(data, bytes) or data.startswith(SQLITE_HEADER):
             sidecars.set_aside(self.workspace, path)
         return data
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gds_lfs.content.pointer import MAX_SIZE, Pointer, recognise
+from gds_lfs.content.pointer import MAX_SIZE, Pointer, held_by
 from gds_lfs.dataset.parse.result import File
 from gds_lfs.errors import GitError
 from gds_lfs.git.repo import index_variable
@@ -127,8 +127,7 @@ def _measure(file: bytes) -> Pointer | int | None:
     except OSError:
         return None
     if stat.S_ISREG(found.st_mode) and 0 < found.st_size <= MAX_SIZE:
-        with open(file, "rb", buffering=0) as stream:
-            return recognise(stream.read(MAX_SIZE + 1)) or found.st_size
+        return held_by(file) or found.st_size
     return found.st_size
 
 

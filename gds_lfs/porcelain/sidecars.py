@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gds_lfs.content.chunker import SQLITE_HEADER
 from gds_lfs.errors import LockedError
 from gds_lfs.git.paths import quote
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from gds_lfs.git.repo import Repo
     from gds_lfs.porcelain.workspace import Workspace
 
-SQLITE_HEADER = b"SQLite format 3\0"
 SUFFIXES = (b"-wal", b"-shm", b"-journal")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gds_lfs.content.hashing import oid_of_file
-from gds_lfs.content.pointer import MAX_SIZE, Pointer, recognise
+from gds_lfs.content.pointer import Pointer, held_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,6 +76,4 @@ def content_of(file: bytes) -> Pointer | None:
     """What a file of the work tree holds, or points to; None for what is no file."""
     if not os.path.isfile(file):
         return None
-    with open(file, "rb") as stream:
-        found = recognise(stream.read(MAX_SIZE + 1))
-    return found or Pointer(oid_of_file(file), os.stat(file).st_size)
+    return held_by(file) or Pointer(oid_of_file(file), os.stat(file).st_size)

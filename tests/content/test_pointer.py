@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gds_lfs.content.hashing import EMPTY, oid_of
-from gds_lfs.content.pointer import MAX_SIZE, MalformedPointer, Pointer, decode, has_conflict, recognise
+from gds_lfs.content.pointer import MAX_SIZE, MalformedPointer, Pointer, decode, has_conflict, held_by, recognise
 
 HELLO = bytes.fromhex("2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824")
 TEXT = b"version git-datasets/1\noid sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824\nsize 5\n"
@@ -108,3 +108,20 @@ def test_importing_it_stays_light():
     heavy = "{'sqlite3', 'zstandard', 'pyfastcdc', 'concurrent.futures'}"
     program = f"import sys, gds_lfs.content.pointer; sys.exit(bool({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_what_a_file_holds(tmp_path):
+    pointer = Pointer(oid_of(b"x"), 1)
+    file = tmp_path / "f"
+    for content, held in (
+        (pointer.encode(), pointer),
+        (b"", None),
+        (b"data" * 1000, None),
+        (pointer.encode() + b"\n", None),
+    ):
+        file.write_bytes(content)
+        assert held_by(file) == held
+    file.write_bytes(pointer.encode().replace(b"\n", b"\r\n"))
+    assert held_by(bytes(file)) == pointer
+    with pytest.raises(FileNotFoundError):
+        held_by(tmp_path / "absent")
