@@ -7,12 +7,11 @@ business.
 from __future__ import annotations
 
 import subprocess
-import tempfile
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from gds_lfs.git import objects
-from gds_lfs.git.command import failure
+from gds_lfs.git.process import running
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 # from so many on git keeps a pack: what transfer.unpackLimit is by default
 _PACK_FROM = 100
-
-_BUFFER = 1 << 16
 
 
 def write_blobs(repo: Repo, blobs: Iterable[bytes]) -> list[bytes]:
@@ -59,27 +56,9 @@ def writing_blobs(repo: Repo, blobs: Iterable[bytes]) -> Iterator[list[bytes]]:
 @contextmanager
 def _fed(repo: Repo, args: Sequence[str], data: Iterable[bytes]) -> Iterator[None]:
     """`git <args>`, given `data` before the block, and waited for after it. Raises GitError when git fails."""
-    with tempfile.TemporaryFile() as complaints:
-        process = subprocess.Popen(
-            ["git", *args],
-            bufsize=_BUFFER,
-            cwd=repo.folder,
-            env=repo.environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=complaints,
-        )
+    with running(repo, args, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
         assert process.stdin is not None
-        try:
-            with suppress(BrokenPipeError), process.stdin:  # its exit code and its words tell why
-                for piece in data:
-                    process.stdin.write(piece)
-            yield
-        except BaseException:
-            process.kill()
-            raise
-        finally:
-            code = process.wait()
-        if code != 0:
-            complaints.seek(0)
-            raise failure(args, code, complaints.read())
+        with suppress(BrokenPipeError), process.stdin:  # git's exit code and its words tell why
+            for piece in data:
+                process.stdin.write(piece)
+        yield

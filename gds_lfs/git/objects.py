@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 from gds_lfs.errors import GitError
-from gds_lfs.git.command import failure
+from gds_lfs.git.process import running
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -103,29 +103,12 @@ def _batch(repo: Repo, options: list[str], names: Sequence[bytes]) -> AbstractCo
 @contextmanager
 def _stream(repo: Repo, args: Sequence[str], lines: Sequence[bytes]) -> Iterator[IO[bytes]]:
     """The output of `git <args>` as a stream, with `lines` as its input. Raises GitError when git fails."""
-    with tempfile.TemporaryFile() as questions, tempfile.TemporaryFile() as complaints:
+    with tempfile.TemporaryFile() as questions:
         questions.write(b"".join(line + b"\n" for line in lines))
         questions.seek(0)
-        process = subprocess.Popen(
-            ["git", *args],
-            cwd=repo.folder,
-            env=repo.environment(_NO_FETCH),
-            stdin=questions,
-            stdout=subprocess.PIPE,
-            stderr=complaints,
-        )
-        assert process.stdout is not None
-        try:
+        with running(repo, args, stdin=questions, stdout=subprocess.PIPE, env=_NO_FETCH) as process:
+            assert process.stdout is not None
             yield process.stdout
-        except BaseException:
-            process.kill()
-            raise
-        finally:
-            process.stdout.close()
-            code = process.wait()
-        if code != 0:
-            complaints.seek(0)
-            raise failure(args, code, complaints.read())
 
 
 def _header(line: bytes) -> tuple[bytes, bytes, int]:

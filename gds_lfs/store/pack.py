@@ -239,7 +239,7 @@ def check_part(data: memoryview, offset: int, base_lookup: Callable[[Oid], bytes
             return entries, decode_footer(data[position:])
         header = decode_header(data[position:])
         end = position + header.record_size
-        unpack(decode_record(data[position:end]), base_lookup)
+        unpack(Record(header, data[position + header.size : end]), base_lookup)
         entries.append(Entry(offset + position, header))
         position = end
     return entries, []
@@ -299,10 +299,13 @@ class PackStream:
 
     def add(self, record: Record) -> None:
         """Write one record; raises what `write` does."""
-        offset, header = self.size, record.header.encode()
+        offset = self.size
         if len(record.payload) < _SMALL:
-            self._put(b"".join((header, record.payload)))
+            data = encode_record(record)
+            header = data[: record.header.size]
+            self._put(data)
         else:  # a copy costs more than a call
+            header = record.header.encode()
             self._put(header, record.payload)
         self.entries.append(Entry(offset, record.header))
         self._headers.append(header)

@@ -222,6 +222,8 @@ class _Fetch:
         """Take over the packs that are wanted nearly whole; gives the objects that came so."""
         sizes = {pack: size for shard in self._index.shards.values() for pack, size in shard.packs.items()}
         packs = whole_packs(self._store, places, sizes)
+        if not packs:
+            return set()
         wanted = {oid for pack in packs for place in pack.places for oid in places[place]}
 
         def receive(part: Part) -> list[Entry]:
@@ -246,8 +248,7 @@ class _Fetch:
         finally:
             for pack in packs:
                 pack.close()
-            if packs:
-                self._store.recover()
+            self._store.recover()
         return set(self._store.locate(CHUNKS, wanted))
 
     def _request(self, kind: int, places: Mapping[Place, list[Oid]]) -> set[Oid]:

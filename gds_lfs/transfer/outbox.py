@@ -20,6 +20,7 @@ from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectEr
 from gds_lfs.remote.base import check_format, index_key, pack_key
 from gds_lfs.remote.shard import encode
 from gds_lfs.store.pack import CHUNKS, MANIFESTS
+from gds_lfs.store.threads import bundles
 from gds_lfs.transfer.consolidate import MAX_SHARDS
 from gds_lfs.transfer.index import RemoteIndex
 from gds_lfs.transfer.packing import PACK_SIZE, Frame, PackFile
@@ -162,7 +163,7 @@ class Outbox:
                 return piece
 
             listed: list[tuple[Oid, int]] = []
-            for group in _groups(chunker.split(source)):
+            for group in bundles(chunker.split(source), len, _GROUP):
                 pairs = [(oid_of(chunk), chunk) for chunk in group]
                 listed += [(chunk, len(content)) for chunk, content in pairs]
                 self._take(CHUNKS, pairs)
@@ -269,19 +270,6 @@ class Outbox:
 def _frames() -> dict[int, Frame]:
     # Not as large as they may be: a record that is complete is hashed while git-lfs gets the next file ready.
     return {kind: Frame(kind, _FRAME) for kind in (CHUNKS, MANIFESTS)}
-
-
-def _groups(chunks: Iterator[bytes]) -> Iterator[list[bytes]]:
-    group: list[bytes] = []
-    size = 0
-    for chunk in chunks:
-        group.append(chunk)
-        size += len(chunk)
-        if size >= _GROUP:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
 
 
 def _read_small(path: str, size: int, oid: Oid) -> bytes:

@@ -10,10 +10,10 @@ from gds_lfs.dataset.parse.program import ProgramError
 
 
 def test_own_files() -> None:
-    assert own_path("/work/a/b.py", "/work") == "a/b.py"
-    assert own_path("/work/venv/lib/site-packages/b.py", "/work") is None
-    assert own_path("/other/b.py", "/work") is None
-    assert own_path("<frozen importlib>", "/work") is None
+    assert own_path("/repo/a/b.py", "/repo") == "a/b.py"
+    assert own_path("/repo/venv/lib/site-packages/b.py", "/repo") is None
+    assert own_path("/other/b.py", "/repo") is None
+    assert own_path("<frozen importlib>", "/repo") is None
 
 
 def raised(error: BaseException) -> BaseException:
@@ -71,9 +71,9 @@ def test_the_place_in_what_faulthandler_writes() -> None:
 
 Current thread 0x00007f (most recent call first):
   File "/usr/lib/python3.11/ctypes/__init__.py", line 519 in string_at
-  File "/work/a/helper.py", line 4 in read
-  File "/work/index.py", line 9 in <module>
+  File "/repo/a/helper.py", line 4 in read
+  File "/repo/index.py", line 9 in <module>
 """
-    assert stack_place(dump, "/work") == "a/helper.py:4, in read"
-    assert stack_place(dump.replace("/work/a/helper.py", "/x.py"), "/work") == "index.py:9"
-    assert stack_place("", "/work") == ""
+    assert stack_place(dump, "/repo") == "a/helper.py:4, in read"
+    assert stack_place(dump.replace("/repo/a/helper.py", "/x.py"), "/repo") == "index.py:9"
+    assert stack_place("", "/repo") == ""
