@@ -5,7 +5,7 @@ They stand in the repository's own config, since git-lfs takes no program to run
     lfs.customtransfer.datasets.path            the agent, by its absolute path
     lfs.customtransfer.datasets.concurrent      true: only an agent that is not alone can gather (transfer/agent.py)
     lfs.standalonetransferagent                 datasets: for every git remote
-    lfs.concurrenttransfers                     3, unless the user has said: the first agent does the work of all, and
+    lfs.concurrenttransfers                     5, unless the user has said: the first agent does the work of all, and
                                                 git-lfs starts one after another
 
 or, for one of several git remotes::
@@ -30,7 +30,7 @@ PATH = f"lfs.customtransfer.{NAME}.path"
 CONCURRENT = f"lfs.customtransfer.{NAME}.concurrent"
 EVERYWHERE = "lfs.standalonetransferagent"
 WORKERS = "lfs.concurrenttransfers"
-ENOUGH_WORKERS = "3"
+ENOUGH_WORKERS = "5"
 _SCP = re.compile(r"(?:[^/@:]+@)?[^/:]{2,}:(?!//)")
 
 

@@ -19,7 +19,7 @@ from gds_lfs.git import attributes
 from gds_lfs.git.index import UnsupportedIndexError, unchanged
 from gds_lfs.git.paths import quote
 from gds_lfs.porcelain import checkout
-from gds_lfs.porcelain.lfs import object_path, storage
+from gds_lfs.porcelain.lfs_engine import object_path, storage
 from gds_lfs.porcelain.messages import count
 from gds_lfs.porcelain.pointers import LINK, SUBMODULE
 from gds_lfs.porcelain.staging import Blob, stage

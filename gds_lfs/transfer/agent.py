@@ -6,9 +6,9 @@ one object and waits for its `complete` (messages: lfs_messages.py). Here all co
 
 Uploads. After `terminate` git-lfs listens no more and looks at no exit code; it then lets git move the refs. So an
 object is vouched for by a `complete` alone. The first object of a batch is *held*: its `complete` waits until all that
-was gathered with it is on the remote. As long as one is held, others are answered as soon as their content is
-gathered: should sending fail, the held one fails, and with it the push. A conversation that is alone has nobody to
-hold for it, so each of its objects is sent before it is answered.
+was gathered with it is on the remote. As long as one is held, others are answered before their content is read, which
+is left to moments in which nobody waits: should reading or sending fail, the held one fails, and with it the push. A
+conversation that is alone has nobody to hold for it, so each of its objects is sent before it is answered.
 
 A batch ends when git-lfs has asked for as many objects as it hands out at a time, when enough bytes are gathered,
 or when nothing more comes for a moment.
@@ -65,11 +65,18 @@ class Uploads(Protocol):
     def add(self, oid: Oid, size: int, path: str, advance: Callable[[int], None]) -> bool:
         """Gather a file's content; False if the remote has it already. `advance` hears how many bytes are read.
 
-        Raises GitDatasetsError, OSError.
+        Reading a small file may be left to `work`. Raises GitDatasetsError, OSError.
+        """
+
+    def work(self) -> bool:
+        """Read a file that was left; False if there is none. What goes wrong is raised by every `flush` from then on,
+        since the one who asked for it may have been answered.
         """
 
     def flush(self) -> None:
-        """Put all that is gathered on the remote. Raises GitDatasetsError; what was gathered is then given up."""
+        """Put all that is gathered on the remote. Raises GitDatasetsError; where the remote or the disk is the reason,
+        what was gathered is given up.
+        """
 
 
 class Downloads(Protocol):
@@ -107,8 +114,9 @@ class State(enum.Enum):
 class Conversation:
     """One conversation: which message may come next, and the messages that answer it."""
 
-    def __init__(self, send: Callable[[bytes], None]) -> None:
+    def __init__(self, send: Callable[[bytes], None], greeted: bool = False) -> None:
         self._send = send
+        self._greeted = greeted
         self.state = State.NEW
         self.remote = ""
         self.operation = ""
@@ -132,9 +140,10 @@ class Conversation:
         return message
 
     def ready(self) -> None:
-        """Answer init."""
+        """Answer init, unless that is done (see greeting.py)."""
         self.state = State.READY
-        self._send(encode(Ready()))
+        if not self._greeted:
+            self._send(encode(Ready()))
 
     def refuse(self, fault: Fault) -> None:
         """Answer init with an error."""
@@ -176,14 +185,13 @@ class Agent:
         self._conversations: set[Conversation] = set()
         self._uploads: Uploads | None = None
         self._downloads: Downloads | None = None
-        self._remote: str | None = None
         self._held: Conversation | None = None
         self._asked = 0
         self._wanted: list[tuple[Conversation, Oid]] = []
 
-    def join(self, send: Callable[[bytes], None]) -> Conversation:
-        """A conversation more; `send` carries its answers."""
-        conversation = Conversation(send)
+    def join(self, send: Callable[[bytes], None], *, greeted: bool = False) -> Conversation:
+        """A conversation more; `send` carries its answers, `greeted` tells that its `init` has its answer."""
+        conversation = Conversation(send, greeted)
         self._conversations.add(conversation)
         return conversation
 
@@ -198,6 +206,15 @@ class Agent:
     def waits(self) -> bool:
         """Whether answers are outstanding that `pause` will give."""
         return self._held is not None or bool(self._wanted)
+
+    def work(self) -> bool:
+        """Do some of what was put off for a moment in which nobody waits; False if there is nothing to do."""
+        if self._uploads is None:
+            return False
+        try:
+            return self._uploads.work()
+        except Exception:
+            return False  # the next flush tells
 
     def pause(self) -> None:
         """Nothing more has come for a moment."""
@@ -234,10 +251,6 @@ class Agent:
         if message.operation not in ("upload", "download"):
             conversation.refuse(Fault(UNEXPECTED, f"there is no operation {message.operation!r}"))
             return
-        if self._remote not in (None, message.remote):
-            conversation.refuse(Fault(UNEXPECTED, f"this agent serves {self._remote!r}, not {message.remote!r}"))
-            return
-        self._remote = message.remote
         conversation.ready()
         with contextlib.suppress(Exception):  # what is wrong is told to the first request
             self._open(conversation)  # while git-lfs starts its other agents

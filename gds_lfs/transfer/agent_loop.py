@@ -17,6 +17,8 @@ from gds_lfs.transfer.rendezvous import Meeting, release
 if TYPE_CHECKING:
     import socket
 
+    from gds_lfs.transfer.greeting import Greeting
+
 __all__ = ["serve", "serve_all"]
 
 #: Seconds without a message after which what has come is dealt with.
@@ -24,38 +26,48 @@ PAUSE = 0.01
 _PIPE = 1 << 16
 
 
-def serve(agent: Agent, stdin: BinaryIO, stdout: BinaryIO) -> None:
-    """One conversation over two streams, until `terminate` or the end of either."""
+def serve(agent: Agent, stdin: BinaryIO, stdout: BinaryIO, greeting: Greeting) -> None:
+    """One conversation over two streams that began with `greeting`, until `terminate` or the end of either."""
 
     def send(data: bytes) -> None:
         stdout.write(data)
         stdout.flush()
 
-    conversation = agent.join(send)
+    conversation = agent.join(send, greeted=greeting.answered)
+    line = greeting.line
     with suppress(BrokenPipeError):
-        while conversation.state is not State.OVER and (line := stdin.readline()):
+        while line:
             if line.strip():
                 agent.receive(conversation, line)
             if agent.waits:
                 agent.pause()
+            line = b"" if conversation.state is State.OVER else stdin.readline()
     agent.leave(conversation)
 
 
-def serve_all(agent: Agent, stdin: int, stdout: int, meeting: Meeting) -> None:
-    """The conversation of this process and those of the agents that join it, until all have ended."""
+def serve_all(agent: Agent, stdin: int, stdout: int, greeting: Greeting, meeting: Meeting) -> None:
+    """The conversation of this process and those of the agents that join it, until all have ended. All of them began
+    with the same `greeting`.
+    """
     with selectors.DefaultSelector() as selector:
         selector.register(meeting, selectors.EVENT_READ, meeting)
-        _Line(agent, selector, stdin, stdout, None)
+        _Line(agent, selector, greeting, (stdin, stdout), None)
+        busy = False
         while len(selector.get_map()) > 1:
-            ready = selector.select(PAUSE if agent.waits else None)
+            ready = selector.select(0 if busy else PAUSE if agent.waits else None)
             for key, _ in ready:
                 if isinstance(key.data, Meeting):
                     joined = meeting.accept()
                     if joined is not None:
-                        _Line(agent, selector, *joined)
+                        pipes, connection = joined
+                        _Line(agent, selector, greeting, pipes, connection)
                 else:
                     key.data.read()
-            if not ready:
+            if ready:
+                busy = True
+            elif busy:  # only while nobody waits for an answer
+                busy = agent.work()
+            else:
                 agent.pause()
 
 
@@ -66,25 +78,28 @@ class _Line:
         self,
         agent: Agent,
         selector: selectors.BaseSelector,
-        stdin: int,
-        stdout: int,
+        greeting: Greeting,
+        pipes: tuple[int, int],
         connection: socket.socket | None,
     ) -> None:
         self._agent = agent
         self._selector = selector
-        self._stdin = stdin
-        self._stdout = stdout
+        self._stdin, self._stdout = pipes
         self._connection = connection
         self._rest = b""
-        self._conversation: Conversation = agent.join(self._send)
-        selector.register(stdin, selectors.EVENT_READ, self)
+        self._conversation: Conversation = agent.join(self._send, greeted=greeting.answered)
+        selector.register(self._stdin, selectors.EVENT_READ, self)
+        self._take(greeting.line)
 
     def read(self) -> None:
         """Take in what has come."""
         data = os.read(self._stdin, _PIPE)
-        if not data:
+        if data:
+            self._take(data)
+        else:
             self._end()
-            return
+
+    def _take(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             if line.strip():

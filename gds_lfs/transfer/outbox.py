@@ -57,6 +57,8 @@ class Outbox:
         self._retry = retry
         self._index: RemoteIndex | None = None
         self._failed: GitDatasetsError | None = None
+        self._lost: Exception | None = None
+        self._unread: dict[Oid, tuple[int, str]] = {}
         self._frames = _frames()
         self._pack: PackFile | None = None
         self._moving: deque[tuple[PackFile, Future[None]]] = deque()
@@ -76,13 +78,38 @@ class Outbox:
         with self._guard():
             if oid == EMPTY or self._is_there(oid):
                 return False
-            if (CHUNKS, oid) not in self._gathered and (MANIFESTS, oid) not in self._gathered:
+            if oid in self._unread or (CHUNKS, oid) in self._gathered or (MANIFESTS, oid) in self._gathered:
+                return True
+            if size <= chunker.SMALL:
+                self._unread[oid] = size, path
+                self.size += size
+            else:
                 self._gather(oid, size, path, advance)
             return True
+
+    def work(self) -> bool:
+        """Read a small file. See agent.Uploads."""
+        if not self._unread:
+            return False
+        oid = next(iter(self._unread))
+        size, path = self._unread.pop(oid)
+        if (CHUNKS, oid) in self._gathered:  # a large file has this very chunk
+            return True
+        try:
+            data = _read_small(path, size, oid)
+        except Exception as error:
+            self._lost = error
+            return True
+        with self._guard():
+            self._gathered.add((CHUNKS, oid))
+            self._write(self._frames[CHUNKS].add([(oid, data)]))
+        return True
 
     def flush(self) -> None:
         """Send what is gathered, packs first."""
         with self._guard():
+            while self.work():
+                pass
             for frame in self._frames.values():
                 self._write(frame.flush())
             last = self._take_pack()
@@ -96,6 +123,8 @@ class Outbox:
                 self._name()
             self._sent |= self._gathered
             self._forget()
+        if self._lost is not None:
+            raise self._lost
 
     def close(self) -> None:
         """Give everything back, and leave one shard where a long session wrote many."""
@@ -143,12 +172,6 @@ class Outbox:
         return self._index
 
     def _gather(self, oid: Oid, size: int, path: str, advance: Callable[[int], None]) -> None:
-        if size <= chunker.SMALL:
-            data = _read_small(path, size, oid)
-            if len(data) != size or oid_of(data) != oid:
-                raise _corrupt(path, oid)
-            self._take(CHUNKS, [(oid, data)])
-            return
         with _opened(path, oid) as file:
             whole = hashlib.sha256()
             read = 0
@@ -262,6 +285,7 @@ class Outbox:
             self._pack.close()
             self._pack = None
         self._frames = _frames()
+        self._unread.clear()
         self._gathered.clear()
         self._items, self._sizes = [], {}
         self.size = 0
@@ -273,15 +297,18 @@ def _frames() -> dict[int, Frame]:
 
 
 def _read_small(path: str, size: int, oid: Oid) -> bytes:
-    """A small file, with as few calls as there can be; a byte more where it is larger than it should be."""
+    """A small file, with as few calls as there can be."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     except FileNotFoundError as error:
         raise _missing(path, oid) from error
     try:
-        return os.read(descriptor, size + 1)
+        data = os.read(descriptor, size + 1)
     finally:
         os.close(descriptor)
+    if len(data) != size or oid_of(data) != oid:
+        raise _corrupt(path, oid)
+    return data
 
 
 def _opened(path: str, oid: Oid) -> FileIO:

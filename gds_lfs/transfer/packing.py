@@ -9,6 +9,7 @@ finds those it already sent under the same names.
 
 from __future__ import annotations
 
+import io
 import tempfile
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -101,37 +102,37 @@ class _Content:
 
     def __init__(self, scratch: Path) -> None:
         self._scratch = scratch
-        self._pieces: list[bytes | memoryview] = []
-        self._size = 0
+        self._memory = io.BytesIO()
         self._file: BinaryIO | None = None
 
     def write(self, data: bytes | memoryview) -> None:
-        self._pieces.append(data)
-        self._size += len(data)
-        if self._file is not None or self._size > _IN_MEMORY:
-            self._spill()
+        if self._file is None:
+            self._memory.write(data)
+            if self._memory.tell() > _IN_MEMORY:
+                self._spill(self._memory.getbuffer())
+                self._memory = io.BytesIO()
+        else:
+            self._spill(data)
 
     def source(self) -> Source:
         """For a remote's `put`."""
-        return self._file or b"".join(self._pieces)
+        return self._file or self._memory.getvalue()
 
     def close(self) -> None:
-        self._pieces.clear()
+        self._memory.close()
         if self._file is not None:
             self._file.close()
 
-    def _spill(self) -> None:
+    def _spill(self, data: bytes | memoryview) -> None:
         try:
             if self._file is None:
                 self._file = tempfile.TemporaryFile(dir=self._scratch, buffering=0)  # noqa: SIM115  # `close` closes it
-            for piece in self._pieces:
-                write_all(self._file.fileno(), piece)
+            write_all(self._file.fileno(), data)
         except OSError as error:
             raise StoreWriteError(
                 f"cannot put a pack together in {self._scratch}: {error.strerror or error}. "
                 "Make room there, then push again."
             ) from error
-        self._pieces.clear()
 
 
 class Frame:

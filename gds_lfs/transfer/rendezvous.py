@@ -7,8 +7,8 @@ gather what all of them bring.
 
 Two agents that take each other for children of different git-lfs processes only work apart, and slower. The other
 mistake would answer for one push with what another one fails to send, hence a name that is hard to share: the process
-id and start time of that git-lfs, its folder, the user. Where any of it cannot be had (no Unix sockets, a folder that
-others can write to, another program in between) every agent works alone.
+id and start time of that git-lfs, its folder, the user, what git-lfs said first. Where any of it cannot be had (no
+Unix sockets, a folder that others can write to, another program in between) every agent works alone.
 
 Only the standard library is needed here: the later agents load nothing else.
 """
@@ -20,6 +20,7 @@ import socket
 import stat
 import sys
 from contextlib import suppress
+from zlib import crc32
 
 __all__ = ["Meeting", "hand_over", "meet", "release"]
 
@@ -41,7 +42,7 @@ class Meeting:
         """For select."""
         return self._listener.fileno()
 
-    def accept(self) -> tuple[int, int, socket.socket] | None:
+    def accept(self) -> tuple[tuple[int, int], socket.socket] | None:
         """The stdin and stdout of an agent that has come, and what to close when its conversation is over."""
         try:
             connection, _ = self._listener.accept()
@@ -53,7 +54,7 @@ class Meeting:
             greeting, pipes, _, _ = socket.recv_fds(connection, len(_GREETING), 2)
             if greeting == _GREETING and len(pipes) == 2:
                 connection.sendall(b"+")
-                return pipes[0], pipes[1], connection
+                return (pipes[0], pipes[1]), connection
         except OSError:
             pass
         for pipe in pipes:
@@ -68,11 +69,11 @@ class Meeting:
         self._listener.close()
 
 
-def meet() -> Meeting | socket.socket | None:
-    """The meeting of this process's siblings: a Meeting for whoever comes first, a connection to it for others;
-    None where there can be none.
+def meet(init: bytes) -> Meeting | socket.socket | None:
+    """The meeting of this process's siblings, all of whom git-lfs sent the same `init`: a Meeting for whoever comes
+    first, a connection to it for others; None where there can be none.
     """
-    path = _place()
+    path = _place(init)
     if path is None:
         return None
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -124,7 +125,7 @@ def release(connection: socket.socket) -> None:
     connection.close()
 
 
-def _place() -> str | None:
+def _place(init: bytes) -> str | None:
     """Where children of the same git-lfs meet."""
     if not hasattr(socket, "send_fds") or not hasattr(os, "getuid"):
         return None
@@ -134,7 +135,7 @@ def _place() -> str | None:
         folder = _private_folder()
     except OSError:
         return None
-    return None if parent is None else f"{folder}/{parent}.{here.st_dev}.{here.st_ino}"
+    return None if parent is None else f"{folder}/{parent}.{here.st_dev}.{here.st_ino}.{crc32(init):x}"
 
 
 def _private_folder() -> str:

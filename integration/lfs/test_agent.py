@@ -165,6 +165,30 @@ def test_an_object_that_is_missing_here_stops_the_push(lfs: LfsMachine) -> None:
     assert lfs.git(lfs.origin, "branch").stdout == ""
 
 
+def test_an_object_that_is_damaged_here_stops_the_push_and_costs_no_other(lfs: LfsMachine) -> None:
+    """Small objects are answered before they are read: what is wrong with one is told by another."""
+    lfs.commit(SMALL)
+    for size in (2040, 2210):
+        (damaged,) = (path for path in (lfs.work / ".git/lfs/objects").rglob("*") if path.stat().st_size == size)
+        damaged.chmod(0o644)
+        damaged.write_bytes(noise(size, 5))
+    refused = lfs.git(lfs.work, "push", "origin", "main", check=False)
+    assert refused.returncode != 0
+    assert "is not the object" in refused.stderr
+    assert damaged.name in refused.stderr
+    assert lfs.git(lfs.origin, "branch").stdout == ""
+    sent = sum(pack.stat().st_size for pack in lfs.packs())
+    assert sent > 200 * 2000
+    shutil.rmtree(lfs.work / ".git/lfs/objects")
+    lfs.git(lfs.work, "rm", "-rq", "--cached", "small")
+    lfs.git(lfs.work, "add", "small")  # makes the objects again
+    lfs.git(lfs.work, "push", "-q", "origin", "main")
+    assert sum(pack.stat().st_size for pack in lfs.packs()) < sent + 10_000
+    clone = lfs.clone()
+    lfs.lfs(clone, "pull")
+    assert contents(clone) == contents(lfs.work)
+
+
 def test_an_object_that_is_missing_there_fails_alone_by_name(lfs: LfsMachine) -> None:
     lfs.commit({"a.bin": noise(300_000, 1)})
     lfs.git(lfs.work, "push", "-q", "origin", "main")

@@ -15,6 +15,7 @@ import pytest
 from gds_lfs.errors import GitDatasetsError, MissingObjectError, RemoteError
 from gds_lfs.transfer.agent import Agent, State
 from gds_lfs.transfer.agent_loop import serve, serve_all
+from gds_lfs.transfer.greeting import Greeting
 
 OIDS = [f"{number:02x}" * 32 for number in range(20)]
 
@@ -28,6 +29,8 @@ class Boxes:
         self.there: set[bytes] = set()
         self.here: set[bytes] = set()
         self.add_error: Exception | None = None
+        self.left = 0
+        self.work_error: Exception | None = None
         self.flush_error: Exception | None = None
         self.fetch_error: Exception | None = None
 
@@ -47,6 +50,12 @@ class Boxes:
         self.log.append(f"add {oid.hex()[:2]}")
         self.size += size
         return oid not in self.there
+
+    def work(self) -> bool:
+        if self.work_error:
+            raise self.work_error
+        self.left -= 1
+        return self.left >= 0
 
     def flush(self) -> None:
         self.log.append("flush")
@@ -100,12 +109,14 @@ def session(boxes: Boxes, *messages: dict[str, object] | bytes) -> list[dict[str
     """What a lone agent writes to stdout for a whole stdin; every line must be JSON."""
     lines = [m if isinstance(m, bytes) else json.dumps(m).encode() + b"\n" for m in messages]
     stdout = io.BytesIO()
-    serve(Agent(boxes), io.BytesIO(b"".join(lines)), stdout)
+    greeting = Greeting(lines[0] if lines else b"")
+    serve(Agent(boxes), io.BytesIO(b"".join(lines[1:])), stdout, greeting)
     return [json.loads(line) for line in stdout.getvalue().splitlines()]
 
 
 INIT = {"event": "init", "operation": "upload", "remote": "origin", "concurrent": False, "concurrenttransfers": 3}
 TERMINATE = {"event": "terminate"}
+GREETING = Greeting(json.dumps(INIT).encode() + b"\n")
 
 
 def test_a_lone_agent_sends_each_object_before_it_answers(boxes: Boxes) -> None:
@@ -160,13 +171,21 @@ def test_an_unknown_operation_is_refused_at_init(boxes: Boxes) -> None:
     assert "sideload" in session(boxes, {**INIT, "operation": "sideload"})[0]["error"]["message"]  # type: ignore[index]
 
 
-def test_one_agent_never_mixes_two_remotes(boxes: Boxes) -> None:
+def test_an_init_that_has_its_answer_gets_no_other(boxes: Boxes) -> None:
+    stdout = io.BytesIO()
+    upload = json.dumps({"event": "upload", "oid": OIDS[0], "size": 5, "path": "/p"}).encode() + b"\n"
+    serve(Agent(boxes), io.BytesIO(upload), stdout, GREETING._replace(answered=True))
+    assert [json.loads(line)["event"] for line in stdout.getvalue().splitlines()] == ["progress", "complete"]
+
+
+def test_what_was_put_off_is_done_when_nobody_asks(boxes: Boxes) -> None:
     agent = Agent(boxes)
-    Peer(agent)
-    heard: list[bytes] = []
-    other = agent.join(heard.append)
-    agent.receive(other, json.dumps({**INIT, "remote": "elsewhere"}).encode())
-    assert b"not 'elsewhere'" in heard[0]
+    assert agent.work() is False, "before the first request"
+    Peer(agent).upload(OIDS[0])
+    boxes.left = 2
+    assert [agent.work() for _ in range(3)] == [True, True, False]
+    boxes.work_error = OSError("told by the next flush")
+    assert agent.work() is False
 
 
 def test_one_is_held_until_all_that_was_gathered_is_sent(boxes: Boxes) -> None:
@@ -324,7 +343,7 @@ def test_the_loop_over_pipes_ends_a_batch_when_nothing_more_comes(boxes: Boxes, 
     hear, answered = os.pipe()
     agent = Agent(boxes)
     other = Peer(agent)
-    loop = threading.Thread(target=serve_all, args=(agent, asked, answered, silent))
+    loop = threading.Thread(target=serve_all, args=(agent, asked, answered, GREETING, silent))
     loop.start()
     with os.fdopen(hear, "rb") as lines:
         talk(say, lines)
@@ -335,7 +354,6 @@ def test_the_loop_over_pipes_ends_a_batch_when_nothing_more_comes(boxes: Boxes, 
 
 
 def talk(say: int, lines: BinaryIO) -> None:
-    os.write(say, json.dumps(INIT).encode() + b"\n")
     assert json.loads(lines.readline()) == {}
     os.write(say, json.dumps({"event": "upload", "oid": OIDS[0], "size": 5, "path": "/p"}).encode() + b"\n")
     assert json.loads(lines.readline())["event"] == "progress"
@@ -349,9 +367,8 @@ def test_the_loop_ends_when_git_lfs_is_gone(boxes: Boxes, silent: Silent) -> Non
     asked, say = os.pipe()
     hear, answered = os.pipe()
     os.close(hear)
-    loop = threading.Thread(target=serve_all, args=(Agent(boxes), asked, answered, silent))
+    loop = threading.Thread(target=serve_all, args=(Agent(boxes), asked, answered, GREETING, silent))
     loop.start()
-    os.write(say, json.dumps(INIT).encode() + b"\n")
     os.close(say)
     loop.join(5)
     assert not loop.is_alive()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import random
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gds_lfs.content import chunker
 from gds_lfs.content.hashing import EMPTY, oid_of
 from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError, RemoteError, StoreWriteError
 from gds_lfs.store.local import LocalStore
@@ -128,15 +130,57 @@ def test_an_empty_file_needs_nothing(files: Files) -> None:
     assert files.remote.objects == {}
 
 
-def test_files_that_are_gone_or_not_what_they_are_named_for(files: Files) -> None:
+def test_a_large_file_that_is_not_what_it_is_named_for(files: Files) -> None:
+    with pytest.raises(CorruptObjectError, match="is not the object"):
+        files.add(noise(500_000), oid_of(b"another"))
     with pytest.raises(MissingObjectError, match="/nowhere"):
-        files.outbox.add(oid_of(b"x"), 1, "/nowhere", files.steps.append)
-    for content in (noise(1000), noise(500_000)):
-        with pytest.raises(CorruptObjectError, match="is not the object"):
-            files.add(content, oid_of(b"another"))
+        files.outbox.add(oid_of(b"x"), 500_000, "/nowhere", files.steps.append)
     files.add(noise(2000, 2))
     files.outbox.flush()
     files.read_back(noise(2000, 2))
+
+
+def test_small_files_are_read_when_there_is_time(files: Files) -> None:
+    contents = [noise(1000, seed) for seed in range(3)]
+    for content in contents:
+        files.add(content)
+    assert files.outbox.size == 3000
+    assert [files.outbox.work() for _ in range(4)] == [True, True, True, False]
+    for content in contents:
+        (files.folder / oid_of(content).hex()).unlink()
+    files.outbox.flush()
+    files.read_back(*contents)
+
+
+def test_a_small_file_that_is_gone_fails_every_flush_from_then_on(files: Files) -> None:
+    """Its `complete` was given, and git-lfs asks again only for the one that is held."""
+    assert files.outbox.add(oid_of(b"x"), 1, "/nowhere", files.steps.append)
+    files.add(noise(2000, 2))
+    for _ in range(2):
+        with pytest.raises(MissingObjectError, match="/nowhere"):
+            files.outbox.flush()
+    files.read_back(noise(2000, 2))  # what could be sent was
+    assert not files.outbox.add(oid_of(noise(2000, 2)), 2000, "/nowhere", files.steps.append)
+    assert files.outbox.add(oid_of(b"x"), 1, "/nowhere", files.steps.append), "not taken for sent"
+
+
+def test_a_small_file_that_is_another_fails_the_flush(files: Files) -> None:
+    files.add(noise(1000), oid_of(b"another"))
+    assert files.outbox.work()
+    with pytest.raises(CorruptObjectError, match="is not the object"):
+        files.outbox.flush()
+    assert files.remote.keys("packs/") == []
+
+
+def test_a_large_file_does_not_count_on_a_small_one_that_is_still_to_be_read(files: Files) -> None:
+    large = noise(300_000)
+    first = next(iter(chunker.split(io.BytesIO(large).read)))
+    assert len(first) <= chunker.SMALL, "the case"
+    files.add(first)
+    (files.folder / oid_of(first).hex()).unlink()
+    files.add(large)
+    files.outbox.flush()
+    files.read_back(large)
 
 
 def test_a_remote_that_is_down_is_not_asked_for_every_file(files: Files) -> None:

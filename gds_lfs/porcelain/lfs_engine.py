@@ -1,0 +1,111 @@
+"""What moves git-lfs's objects for one repository: our remotes behind the agent of transfer/agent.py.
+
+Which remote belongs to the git remote that git-lfs names is settled as for everything else (workspace.py). What went
+wrong in a way nobody foresaw is written to `<common git dir>/datasets/agent.log`, since git-lfs shows an agent's stderr
+only under GIT_TRACE.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import ExitStack, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gds_lfs.content.hashing import Oid
+    from gds_lfs.porcelain.workspace import Workspace
+    from gds_lfs.transfer.inbox import Inbox
+    from gds_lfs.transfer.outbox import Outbox
+
+LARGEST_LOG = 1 << 20
+#: Seconds after which a folder of a session that never ended is taken for left behind.
+ABANDONED = 2 * 24 * 3600
+
+
+class LfsEngine:
+    """What moves git-lfs's objects for one repository; opened at the first request, so that errors answer one."""
+
+    def __init__(self) -> None:
+        self._resources = ExitStack()
+
+    @cached_property
+    def workspace(self) -> Workspace:
+        """The repository that git-lfs runs in. Raises NotARepositoryError."""
+        from gds_lfs.porcelain.messages import Messages
+        from gds_lfs.porcelain.workspace import Workspace
+
+        return Workspace.open(Messages(quiet=True))
+
+    def uploads(self, remote: str) -> Outbox:
+        """Uploads to the dataset remote of a git remote. Raises GitDatasetsError."""
+        from gds_lfs.transfer.outbox import Outbox
+
+        target = self.workspace.open_push_remote(remote or None)
+        outbox = Outbox(target, self.workspace.cache, self.workspace.scratch)
+        self._resources.callback(outbox.close)
+        return outbox
+
+    def downloads(self, remote: str) -> Inbox:
+        """Downloads from there. Raises GitDatasetsError."""
+        from gds_lfs.store.local import LocalStore
+        from gds_lfs.transfer.inbox import Inbox
+
+        source = self.workspace.open_remote(remote or None)
+        session = LocalStore(self._folder(self.workspace.scratch))
+        self._resources.callback(session.close)
+        files = self._folder(storage(self.workspace) / "tmp")
+        return Inbox(source, self.workspace.cache, own=self.workspace.store, session=session, folder=files)
+
+    def report(self, error: BaseException) -> str:
+        """Write the traceback to the log; a line that says where."""
+        import traceback
+
+        text = f"{type(error).__name__}: {error}"
+        try:
+            log = self.workspace.repo.common_dir / "datasets" / "agent.log"
+            log.parent.mkdir(parents=True, exist_ok=True)
+            fresh = not log.exists() or log.stat().st_size > LARGEST_LOG
+            with log.open("w" if fresh else "a", encoding="utf-8", errors="backslashreplace") as file:
+                stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+                file.write(f"{stamp} {''.join(traceback.format_exception(error))}\n")
+        except Exception:
+            return text
+        return f"{text} (details: {log})"
+
+    def close(self) -> None:
+        """Finish, and remove what only this session needed."""
+        self._resources.close()
+
+    def _folder(self, parent: Path) -> Path:
+        """A folder for this session alone."""
+        import shutil
+
+        _sweep(parent)
+        folder = parent / f"git-datasets-{os.getpid()}-{os.urandom(4).hex()}"
+        folder.mkdir(parents=True)
+        self._resources.callback(shutil.rmtree, folder, ignore_errors=True)
+        return folder
+
+
+def storage(workspace: Workspace) -> Path:
+    """git-lfs's own folder in a repository: files handed over there can be renamed to their place."""
+    return workspace.repo.common_dir / Path(workspace.settings.get("lfs.storage") or "lfs").expanduser()
+
+
+def object_path(folder: Path, oid: Oid) -> Path:
+    """Where git-lfs keeps a content below its folder."""
+    name = oid.hex()
+    return folder / "objects" / name[:2] / name[2:4] / name
+
+
+def _sweep(parent: Path) -> None:
+    """Remove the folders of sessions that were killed long ago."""
+    import shutil
+
+    with suppress(OSError):
+        for old in parent.glob("git-datasets-*-*"):
+            if old.stat().st_mtime < time.time() - ABANDONED:
+                shutil.rmtree(old, ignore_errors=True)
