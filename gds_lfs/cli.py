@@ -6,6 +6,7 @@ Exit codes are those of `errors.py`; 1 is also "something is wrong here" from st
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -426,6 +427,7 @@ cli.add_command(hook)
 def main() -> None:
     """The entry point: run a command, and turn what a user can cause into a line and an exit code."""
     messages = Messages()
+    gc.disable()  # a command ends before it has made garbage worth looking for
     try:
         code = cli.main(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
@@ -446,3 +448,5 @@ def main() -> None:
     except OSError as error:
         messages.error(f"{os.fsdecode(error.filename or 'the system')}: {error.strerror or error}")
         sys.exit(1)
+    finally:
+        gc.freeze()  # nor is there any in what it had, which Python would look through at its end

@@ -18,8 +18,8 @@ pointer it was; `decode` does not.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from binascii import unhexlify
+from typing import TYPE_CHECKING, NamedTuple
 
 from gds_lfs.content.hashing import EMPTY, Oid
 
@@ -44,8 +44,7 @@ class MalformedPointer(ValueError):
     """Bytes that are not a pointer. The message says in what way, for whoever must repair it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pointer:
+class Pointer(NamedTuple):
     """A content, by its id and its size in bytes."""
 
     oid: Oid
@@ -61,7 +60,7 @@ def decode(data: bytes) -> Pointer:
     match = _TEXT.fullmatch(data)
     if match is None:
         raise MalformedPointer(_complaint(data))
-    oid, size = bytes.fromhex(match[1].decode()), int(match[2])
+    oid, size = unhexlify(match[1]), int(match[2])
     if (size == 0) != (oid == EMPTY):
         raise MalformedPointer("the size 0 and the hash of the empty content go together")
     if size > _LARGEST_CONTENT:
@@ -73,7 +72,7 @@ def recognise(data: bytes) -> Pointer | None:
     """The pointer that `data` is, also where git turned its line ends into CRLF; None if it is none."""
     if len(data) > MAX_SIZE or not data.startswith(PREFIX):
         return None
-    if data.count(b"\r\n") == data.count(b"\n"):
+    if b"\r" in data and data.count(b"\r\n") == data.count(b"\n"):
         data = data.replace(b"\r\n", b"\n")
     try:
         return decode(data)

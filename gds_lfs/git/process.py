@@ -1,4 +1,4 @@
-"""git running beside us, fed or read through a pipe."""
+"""git running beside us, fed through a pipe or from a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def running(
     args: Sequence[str],
     *,
     stdin: int | IO[bytes],
-    stdout: int,
+    stdout: int | IO[bytes],
     env: Mapping[str, str] | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """`git <args>` with these streams, as for Popen: killed when the block raises, else waited for after it.
@@ -46,8 +46,6 @@ def running(
             process.kill()
             raise
         finally:
-            if process.stdout is not None:
-                process.stdout.close()
             code = process.wait()
         if code != 0:
             complaints.seek(0)

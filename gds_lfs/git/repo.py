@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import posixpath
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -36,6 +37,9 @@ _QUESTIONS = (
 )
 # more paths than this are picked from the whole list here: a command line has a limit
 _MANY_PATHS = 50
+# what ls-tree and ls-files -s say with -z
+_TREE_LINE = re.compile(rb"([0-7]+) [a-z]+ ([0-9a-f]+)\t([^\0]*)\0")
+_INDEX_LINE = re.compile(rb"([0-7]+) ([0-9a-f]+) ([0-3])\t([^\0]*)\0")
 
 
 class Entry(NamedTuple):
@@ -176,9 +180,9 @@ class Repo:
             return
         literal, wanted = _narrowed(paths)
         output = self.run("--literal-pathspecs", "ls-files", "-s", "-z", "--", *literal, env=index_variable(index))
-        for meta, path in _listed(output, wanted):
-            mode, sha, stage = meta.split(b" ")
-            yield Entry(int(mode, 8), sha, int(stage), path)
+        for mode, sha, stage, path in _INDEX_LINE.findall(output):
+            if wanted is None or _is_under(path, wanted):
+                yield Entry(int(mode, 8), sha, int(stage), path)
 
     def tree(self, rev: str, paths: Sequence[bytes] | None = None) -> Iterator[Entry]:
         """Files, links and submodules of a tree-ish, recursively; only those at or under `paths` when given."""
@@ -186,9 +190,9 @@ class Repo:
             return
         literal, wanted = _narrowed(paths)
         output = self.run("ls-tree", "-r", "-z", "--full-tree", "--end-of-options", rev, *literal)
-        for meta, path in _listed(output, wanted):
-            mode, _, sha = meta.split(b" ")
-            yield Entry(int(mode, 8), sha, 0, path)
+        for mode, sha, path in _TREE_LINE.findall(output):
+            if wanted is None or _is_under(path, wanted):
+                yield Entry(int(mode, 8), sha, 0, path)
 
     def changed_staged(self, against: str = "HEAD", index: Path | None = None) -> Iterator[Change]:
         """What the index changes against a tree-ish; against nothing when HEAD has no commit yet. No renames."""
@@ -253,14 +257,6 @@ def _narrowed(paths: Sequence[bytes] | None) -> tuple[Sequence[bytes], frozenset
     if paths is None or b"" in paths:
         return (), None
     return (paths, None) if len(paths) <= _MANY_PATHS else ((), frozenset(paths))
-
-
-def _listed(output: bytes, wanted: frozenset[bytes] | None) -> Iterator[tuple[bytes, bytes]]:
-    """The lines of ls-files and ls-tree, what is said of each path before it."""
-    for line in output.split(b"\0")[:-1]:
-        meta, path = line.split(b"\t", 1)
-        if wanted is None or _is_under(path, wanted):
-            yield meta, path
 
 
 def _is_under(path: bytes, wanted: frozenset[bytes]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gds_lfs.content.pointer import MAX_SIZE, Pointer, recognise
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 LINK, SUBMODULE = 0o120000, 0o160000
 
 
-@dataclass(frozen=True)
-class PointerFile:
+class PointerFile(NamedTuple):
     """A path that holds a pointer, with the entry it stands in."""
 
     path: bytes
@@ -30,7 +29,7 @@ class PointerFile:
 def in_entries(repo: Repo, entries: Iterable[Entry]) -> Iterator[PointerFile]:
     """The pointers among index or tree entries, in their order. Links and submodules are never pointers."""
     files = [entry for entry in entries if entry.mode not in (LINK, SUBMODULE) and entry.stage == 0]
-    found = pointers_of(repo, {entry.sha for entry in files})
+    found = pointers_of(repo, dict.fromkeys(entry.sha for entry in files))  # in an order that suits packs
     for entry in files:
         pointer = found.get(entry.sha)
         if pointer is not None:

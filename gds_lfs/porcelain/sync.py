@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gds_lfs.content.hashing import Oid
     from gds_lfs.git.repo import Repo
-    from gds_lfs.porcelain.pointers import History, PointerFile, Selection
+    from gds_lfs.porcelain.pointers import PointerFile, Selection
     from gds_lfs.porcelain.workspace import Workspace
     from gds_lfs.transfer.download import DownloadReport
     from gds_lfs.transfer.upload import UploadReport
@@ -56,19 +56,21 @@ def fetch(
     """
     repo = workspace.repo
     workspace.check_git_remote(git_remote)
-    workspace.prepare_remote(git_remote)
-    if everything:
+
+    def of_history() -> tuple[list[bytes], dict[Oid, str], dict[Oid, int]]:
         history = pointers.in_history(repo, ["--all"])
-        sizes = history.sizes
         wanted = {oid: path for oid, path in history.contents.items() if path in selection}
-        paths: Iterable[bytes] = wanted.values()
-    else:
+        return list(wanted.values()), {oid: quote(path) for oid, path in wanted.items()}, history.sizes
+
+    def of_revisions() -> tuple[list[bytes], dict[Oid, str], dict[Oid, int]]:
         files = [file for rev in revs or _born(repo) for file in pointers.in_entries(repo, repo.tree(rev))]
-        paths = [file.path for file in files]
-        wanted = {f.pointer.oid: f.path for f in files if f.path in selection and f.pointer.size}
-        sizes = {f.pointer.oid: f.pointer.size for f in files}
+        wanted = {f.pointer.oid: quote(f.path) for f in files if f.path in selection and f.pointer.size}
+        return [file.path for file in files], wanted, {f.pointer.oid: f.pointer.size for f in files}
+
+    find = of_history if everything else of_revisions
+    paths, wanted, sizes = workspace.while_preparing(git_remote, find)
     _say_unmatched(workspace, selection, paths)
-    _bring(workspace, {oid: quote(path) for oid, path in wanted.items()}, git_remote, sizes)
+    _bring(workspace, wanted, git_remote, sizes)
 
 
 def pull(workspace: Workspace, selection: Selection, git_remote: str | None = None) -> None:
@@ -120,9 +122,12 @@ def push(
 ) -> None:
     """Send all data that commits (HEAD by default) reach and the remote lacks, whatever was pushed before."""
     workspace.check_git_remote(git_remote)
-    workspace.prepare_remote(git_remote)
     include = ["--all"] if everything else list(revs) or _born(workspace.repo)
-    wanted = pointers.in_history(workspace.repo, include).contents if include else {}
+
+    def find() -> dict[Oid, bytes]:
+        return pointers.in_history(workspace.repo, include).contents if include else {}
+
+    wanted = workspace.while_preparing(git_remote, find)
     _report_sent(workspace, _send(workspace, wanted, git_remote), always=True)
 
 
@@ -134,28 +139,31 @@ def pre_push(workspace: Workspace, git_remote: str, lines: Iterable[str]) -> Non
     """
     from gds_lfs.porcelain.parse_events import before_push
 
-    repo = workspace.repo
+    repo, empty = workspace.repo, workspace.repo.blob_id(b"")
     updates = [fields for line in lines if len(fields := line.split()) == PUSH_FIELDS]
     tips = [local for _, local, _, _ in updates if local.strip("0")]
     if not tips:
         return
     known = [remote for _, _, _, remote in updates if remote.strip("0")]
     before_push(workspace, git_remote, tips, known)
-    workspace.prepare_remote(git_remote)
     new_branch = len(known) < len(tips)
     exclude = known + ([f"--remotes={git_remote}"] if new_branch else [])
     url = workspace.remote_url(git_remote)
     if url is not None and not workspace.pushed_before(git_remote, url):
         exclude = []  # the data of what is there already went to another place
-    history = pointers.in_history(repo, tips, exclude)
-    wanted = history.contents
     trees = [tip for tip in tips if _has_files(repo, tip)]
-    if new_branch:
+
+    def find() -> tuple[dict[Oid, bytes], list[bytes]]:
+        history = pointers.in_history(repo, tips, exclude)
+        wanted = history.contents
         # What tracking branches vouch for may be gone from the remote by now: what is pushed is asked for itself.
-        for tip in trees:
+        for tip in trees if new_branch else ():
             wanted |= {f.pointer.oid: f.path for f in pointers.in_entries(repo, repo.tree(tip)) if f.pointer.size}
+        return wanted, [path for sha, path in history.paths.items() if sha not in history.pointers and sha != empty]
+
+    wanted, others = workspace.while_preparing(git_remote, find)
     if trees:
-        _warn_of_raw_content(workspace, history, trees[-1])
+        _warn_of_raw_content(workspace, others, trees[-1])
     if wanted:
         _report_sent(workspace, _send(workspace, wanted, git_remote), always=False)
         if url is not None:
@@ -229,11 +237,9 @@ def _report_sent(workspace: Workspace, report: UploadReport, *, always: bool) ->
         workspace.messages.note("nothing to send: the remote has it all")
 
 
-def _warn_of_raw_content(workspace: Workspace, history: History, tip: str) -> None:
+def _warn_of_raw_content(workspace: Workspace, paths: Iterable[bytes], tip: str) -> None:
     """Content that went into git itself under a tracked pattern: told, since the push will make it permanent."""
-    empty = workspace.repo.blob_id(b"")
-    candidates = {path for sha, path in history.paths.items() if sha not in history.pointers and sha != empty}
-    raw = [path for path, ours in attributes.check(workspace.repo, candidates, tip).items() if ours]
+    raw = [path for path, ours in attributes.check(workspace.repo, set(paths), tip).items() if ours]
     if raw:
         from gds_lfs.porcelain.install import is_installed
 

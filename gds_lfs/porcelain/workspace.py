@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from gds_lfs.errors import ConfigError, GitDatasetsError, RemoteError, StoreWriteError
 from gds_lfs.git.config import DatasetsConfig, Settings, cache_dir, read_datasetsconfig, remote_url
@@ -20,7 +20,7 @@ from gds_lfs.git.repo import Repo
 from gds_lfs.porcelain.messages import count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from gds_lfs.content.hashing import Oid
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 KNOWN_REMOTE = "datasets.knownremote"
 PUSHED = "datasetspushed"
+T = TypeVar("T")
 
 
 class Workspace:
@@ -170,6 +171,21 @@ class Workspace:
         """The dataset remote will most likely be asked soon. What is wrong with it is told when it is."""
         with contextlib.suppress(GitDatasetsError):
             self.open_remote(git_remote).prepare()
+
+    def while_preparing(self, git_remote: str | None, work: Callable[[], T]) -> T:
+        """What `work` gives, something that marshal takes, while the dataset remote gets ready (see beside.py)."""
+        from gds_lfs.porcelain.beside import beside
+        from gds_lfs.porcelain.s3_settings import is_s3
+
+        try:
+            remote = self.open_remote(git_remote)
+        except GitDatasetsError:
+            return work()
+        if not is_s3(remote.url):
+            return work()
+        with beside(work) as result:
+            remote.prepare()
+            return result()
 
     def tell_requests(self) -> None:
         """Say how many requests were sent by now, to someone who wants to know, unless they were told."""

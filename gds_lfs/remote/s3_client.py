@@ -108,9 +108,14 @@ class Connection:
 
     def _connect(self) -> tuple[Any, tuple[object, ...]]:
         import boto3
+        import botocore.session
+
+        from gds_lfs.remote.s3_models import use_fast_models
 
         options = self.options
-        session = boto3.Session(profile_name=options.profile, region_name=options.region)
+        core = botocore.session.Session(profile=options.profile)
+        use_fast_models(core)
+        session = boto3.Session(region_name=options.region, botocore_session=core)
         client = self._make_client(session, own=options.endpoint is not None)
         host = urlsplit(client.meta.endpoint_url).hostname or ""
         if options.endpoint is None and not host.endswith(_AWS):  # named by AWS_ENDPOINT_URL, or by a profile

@@ -15,7 +15,7 @@ import threading
 import weakref
 from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gds_lfs.errors import CorruptObjectError, LockedError, StoreWriteError
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _VERSION = 1
 _BUSY_SECONDS = 30
 _BATCH = 500
+_ROWS = 150
+"""With six values each within the 999 that any SQLite takes in a statement."""
 _TAIL = 65536
 
 _SCHEMA = """
@@ -193,11 +195,15 @@ class Catalog:
         if self._db.execute("SELECT changes()").fetchone() == (0,):
             return  # another process was first
         rows = [
-            (header.kind, oid, number, offset, header.record_size, size)
+            (header.kind, oid, number, offset, length, size)
             for offset, header in entries
+            for length in [header.record_size]
             for oid, size in header.members
         ]
-        self._db.executemany("INSERT OR IGNORE INTO objects VALUES(?,?,?,?,?,?)", sorted(rows))
+        remaining = iter(sorted(rows))
+        while batch := list(islice(remaining, _ROWS)):  # for each statement sqlite3 lets other threads go first
+            places = ",".join(["(?,?,?,?,?,?)"] * len(batch))
+            self._db.execute(f"INSERT OR IGNORE INTO objects VALUES {places}", list(chain.from_iterable(batch)))
 
     def _delete(self, name: str) -> None:
         number = "(SELECT number FROM packs WHERE name=?)"

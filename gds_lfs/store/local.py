@@ -138,7 +138,11 @@ class LocalStore:
 
     def incoming(self) -> IncomingPack:
         """A place for a pack that comes whole, from elsewhere. Raises StoreWriteError."""
-        return IncomingPack(self._root / "tmp")
+        incoming = IncomingPack(self._root / "tmp")
+        with suppress(OSError):  # a catalog that is made when there is a pack reads it again
+            os.makedirs(self._packs, exist_ok=True)
+            self._open_catalog()
+        return incoming
 
     def has_pack(self, name: str) -> bool:
         """Whether there is a sealed pack of this name: its id in hex."""

@@ -93,9 +93,10 @@ def download(
     absent = store.missing(oid for oid in wanted if oid != EMPTY)
     if not absent:
         return DownloadReport()
-    with _turn(turn):
-        store.recover()
-        absent = store.missing(absent)  # another download may have fetched it, or died
+    with _turn(turn) as waited:
+        if waited:  # for another download, which may have fetched it, or died
+            store.recover()
+            absent = store.missing(absent)
         known = index or RemoteIndex(remote, cache_dir, retry)
         fetch = _Fetch(store, remote, known, retry)
         if absent:
@@ -111,15 +112,20 @@ def download(
 
 
 @contextlib.contextmanager
-def _turn(file: Path | None) -> Iterator[None]:
-    """Wait for the others that were given this file; without it, where it cannot be locked, and in time, go on."""
+def _turn(file: Path | None) -> Iterator[bool]:
+    """Wait for the others that were given this file; without it, where it cannot be locked, and in time, go on. Gives
+    whether there was anyone to wait for.
+    """
     lock = None if file is None else FileLock(file)
+    waited = False
     try:
         if file is not None and lock is not None:
             with contextlib.suppress(OSError):
                 file.parent.mkdir(parents=True, exist_ok=True)
-                lock.wait(_PATIENCE)
-        yield
+                waited = not lock.wait(0)
+                if waited:
+                    lock.wait(_PATIENCE)
+        yield waited
     finally:
         if lock is not None:
             lock.release()
@@ -170,14 +176,16 @@ class _Fetch:
     def run(self, writer: StoreWriter, files: Sequence[Oid], progress: Progress) -> None:
         """Fetch what the remote has of these files. Raises RemoteError where it is pointless to go on."""
         self._writer = writer
-        self._small = set(self._index.locate(CHUNKS, files))
+        places = self._index.locate(CHUNKS, files)
+        self._small = set(places)
         large = [oid for oid in files if oid not in self._small]
         self._manifests = self._store.manifests(large)
         self._fetch(MANIFESTS, set(large) - self._manifests.keys())
         chunks = self._small | {oid for file in self._manifests.values() for oid, _ in file.chunks}
         self._absent = chunks - self._store.locate(CHUNKS, chunks).keys()
         self._finished = self._files_by_last_chunk()
-        size = sum(place.length for place in set(self._index.locate(CHUNKS, self._absent).values()))
+        places |= self._index.locate(CHUNKS, self._absent - self._small)
+        size = sum(place.length for place in {places[oid] for oid in self._absent if oid in places})
         with Meter(progress, "Downloading", size, self._finished.total()) as self._meter:
             self._absent = self._fetch(CHUNKS, self._absent)
             self._meter.complete()
@@ -224,7 +232,6 @@ class _Fetch:
         packs = whole_packs(self._store, places, sizes)
         if not packs:
             return set()
-        wanted = {oid for pack in packs for place in pack.places for oid in places[place]}
 
         def receive(part: Part) -> list[Entry]:
             data = self._remote.get_range(pack_key(part.range.pack), part.range.offset, part.range.length)
@@ -249,7 +256,11 @@ class _Fetch:
             for pack in packs:
                 pack.close()
             self._store.recover()
-        return set(self._store.locate(CHUNKS, wanted))
+        came: set[Oid] = set()
+        for pack in packs:
+            wanted = [oid for oids in pack.places.values() for oid in oids]
+            came.update(wanted if pack.taken else self._store.locate(CHUNKS, wanted))
+        return came
 
     def _request(self, kind: int, places: Mapping[Place, list[Oid]]) -> set[Oid]:
         """One round: ask for every place once. One that fails is not given out again, or asked for alone."""

@@ -13,8 +13,9 @@ __all__ = ["Range", "plan"]
 
 #: Bytes between two records that are cheaper to receive than to skip with another request.
 GAP = 64 * 1024
-#: A request is not made larger than this by joining: several smaller ones run side by side.
-MAX_SIZE = 8 << 20
+#: A request is not made larger than this by joining: several smaller ones run side by side, but boto3 works for
+#: milliseconds on each.
+MAX_SIZE = 16 << 20
 
 
 class Range(NamedTuple):

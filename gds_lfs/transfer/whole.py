@@ -46,6 +46,7 @@ class WholePack:
         self.id = pack
         self.places = places
         self.given_up = False
+        self.taken = False
         self._incoming: IncomingPack | None = None
         self._entries: list[Entry] = []
         self._table: list[Entry] = []
@@ -88,6 +89,7 @@ class WholePack:
         name = self.id.hex()
         if self._is_as_listed() and not self._store.has_pack(name):
             self._store.adopt(incoming, name, self._table)
+            self.taken = True
         else:
             incoming.abandon()
 

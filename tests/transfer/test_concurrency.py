@@ -104,7 +104,10 @@ import sys, threading
 from pathlib import Path
 from gds_lfs.remote.directory import DirectoryRemote
 from gds_lfs.store.local import LocalStore
+from gds_lfs.transfer import ranges, whole
 from gds_lfs.transfer.{module} import {module}
+
+ranges.MAX_SIZE = whole.MAX_SIZE = 8 << 20
 
 class Stalls(DirectoryRemote):
     parallel = 1
