@@ -7,6 +7,8 @@ They stand in the repository's own config, since git-lfs takes no program to run
     lfs.standalonetransferagent                 datasets: for every git remote
     lfs.concurrenttransfers                     5, unless the user has said: the first agent does the work of all, and
                                                 git-lfs starts one after another
+    lfs.transfer.batchSize                      1000, unless the user has said: each batch is on the remote before
+                                                git-lfs (3.6 and later) hands out the next
 
 or, for one of several git remotes::
 
@@ -29,8 +31,8 @@ NAME = "datasets"
 PATH = f"lfs.customtransfer.{NAME}.path"
 CONCURRENT = f"lfs.customtransfer.{NAME}.concurrent"
 EVERYWHERE = "lfs.standalonetransferagent"
-WORKERS = "lfs.concurrenttransfers"
-ENOUGH_WORKERS = "5"
+#: Said of git-lfs as a whole, so only where all of its objects go through the agent: LFS servers refuse large batches.
+TUNING = {"lfs.concurrenttransfers": "5", "lfs.transfer.batchsize": "1000"}
 _SCP = re.compile(r"(?:[^/@:]+@)?[^/:]{2,}:(?!//)")
 
 
@@ -43,8 +45,7 @@ def install_agent(workspace: Workspace, remote: str | None = None, git_remote: s
     settings = {PATH: agent_program(), CONCURRENT: "true"}
     if git_remote is None:
         settings[EVERYWHERE] = NAME
-        if workspace.settings.get(WORKERS) is None:
-            settings[WORKERS] = ENOUGH_WORKERS
+        settings |= {key: value for key, value in TUNING.items() if workspace.settings.get(key) is None}
     else:
         place = endpoint(workspace, git_remote)
         settings[f"lfs.{place}.standalonetransferagent"] = NAME
@@ -70,8 +71,8 @@ def uninstall_agent(workspace: Workspace) -> list[str]:
             value = workspace.repo.run("config", "--local", "--get", key, check=False).decode().strip()
             if value == NAME:
                 ours.add(key)
-    if EVERYWHERE in ours and workspace.settings.get(WORKERS) == ENOUGH_WORKERS:
-        ours.add(WORKERS)
+    if EVERYWHERE in ours:
+        ours.update(key for key, value in TUNING.items() if workspace.settings.get(key) == value)
     ours &= set(listed)
     for key in sorted(ours):
         workspace.repo.run("config", "--local", "--unset-all", key)

@@ -39,6 +39,14 @@ class LfsEngine:
 
         return Workspace.open(Messages(quiet=True))
 
+    @property
+    def batch(self) -> int:
+        """lfs.transfer.batchSize, which git-lfs heeds since 3.6."""
+        from gds_lfs.transfer.agent import BATCH
+
+        told = self.workspace.settings.get("lfs.transfer.batchsize") or ""
+        return int(told) if told.isdecimal() else BATCH
+
     def uploads(self, remote: str) -> Outbox:
         """Uploads to the dataset remote of a git remote. Raises GitDatasetsError."""
         from gds_lfs.transfer.outbox import Outbox

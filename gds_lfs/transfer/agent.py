@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Agent", "Conversation", "Downloads", "Engine", "Uploads"]
 
-#: git-lfs hands out so many objects at a time (lfs.transfer.batchsize) and waits for all before the next.
+#: git-lfs hands out so many objects at a time, if it is not told otherwise or does not listen (before 3.6).
 BATCH = 100
 #: Bytes that are gathered before they are sent, whatever else may come.
 ENOUGH = 64 << 20
@@ -90,7 +90,11 @@ class Downloads(Protocol):
 
 
 class Engine(Protocol):
-    """What moves data. Both may raise GitDatasetsError, now or at their first use."""
+    """What moves data. What opens may raise GitDatasetsError, now or at its first use."""
+
+    @property
+    def batch(self) -> int:
+        """How many objects git-lfs was told to hand out at a time: it waits for all of them before the next."""
 
     def uploads(self, remote: str) -> Uploads:
         """For what belongs to a git remote (a name or a URL)."""
@@ -179,9 +183,9 @@ class Conversation:
 class Agent:
     """All conversations of one git-lfs process, and the answers they get."""
 
-    def __init__(self, engine: Engine, batch: int = BATCH) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._batch = max(batch, 1)
+        self._batch = BATCH
         self._conversations: set[Conversation] = set()
         self._uploads: Uploads | None = None
         self._downloads: Downloads | None = None
@@ -218,6 +222,8 @@ class Agent:
 
     def pause(self) -> None:
         """Nothing more has come for a moment."""
+        if self._held is not None and self._asked % BATCH == 0:
+            self._batch = BATCH  # a batch has ended sooner than git-lfs was told
         self._send_held()
         self._fetch_wanted()
 
@@ -257,15 +263,20 @@ class Agent:
 
     def _open(self, conversation: Conversation) -> None:
         if conversation.operation == "upload":
-            self._uploads = self._uploads or self._engine.uploads(conversation.remote)
+            self._opened_uploads(conversation.remote)
         else:
             self._downloads = self._downloads or self._engine.downloads(conversation.remote)
 
+    def _opened_uploads(self, remote: str) -> Uploads:
+        if self._uploads is None:
+            self._uploads = self._engine.uploads(remote)
+            self._batch = max(self._engine.batch, 1)
+        return self._uploads
+
     def _upload(self, conversation: Conversation, oid: Oid, message: Upload) -> None:
         try:
-            if self._uploads is None:
-                self._uploads = self._engine.uploads(conversation.remote)
-            fresh = self._uploads.add(oid, message.size, message.path, conversation.advance)
+            uploads = self._opened_uploads(conversation.remote)
+            fresh = uploads.add(oid, message.size, message.path, conversation.advance)
         except Exception as error:
             conversation.fail(self._fault(error))
         else:

@@ -57,7 +57,7 @@ class Outbox:
         self._retry = retry
         self._index: RemoteIndex | None = None
         self._failed: GitDatasetsError | None = None
-        self._lost: Exception | None = None
+        self._lost: list[Exception] = []
         self._unread: dict[Oid, tuple[int, str]] = {}
         self._frames = _frames()
         self._pack: PackFile | None = None
@@ -98,7 +98,7 @@ class Outbox:
         try:
             data = _read_small(path, size, oid)
         except Exception as error:
-            self._lost = error
+            self._lost.append(error)
             return True
         with self._guard():
             self._gathered.add((CHUNKS, oid))
@@ -123,8 +123,14 @@ class Outbox:
                 self._name()
             self._sent |= self._gathered
             self._forget()
-        if self._lost is not None:
-            raise self._lost
+        if self._lost:
+            raise self._loss()
+
+    def _loss(self) -> Exception:
+        first, *others = self._lost
+        if others and isinstance(first, GitDatasetsError):
+            return type(first)(f"{first} (and {len(others)} more)")
+        return first
 
     def close(self) -> None:
         """Give everything back, and leave one shard where a long session wrote many."""

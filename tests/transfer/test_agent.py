@@ -25,6 +25,7 @@ class Boxes:
 
     def __init__(self) -> None:
         self.log: list[str] = []
+        self.batch = 100
         self.size = 0
         self.there: set[bytes] = set()
         self.here: set[bytes] = set()
@@ -207,13 +208,30 @@ def test_one_is_held_until_all_that_was_gathered_is_sent(boxes: Boxes) -> None:
 
 
 def test_a_batch_of_git_lfs_needs_no_pause(boxes: Boxes) -> None:
-    agent = Agent(boxes, batch=4)
+    boxes.batch = 4
+    agent = Agent(boxes)
     first, second = Peer(agent), Peer(agent)
     first.upload(OIDS[0])
     for oid in OIDS[1:4]:
         second.upload(oid)
     assert boxes.log.count("flush") == 1
     assert first.completed() == ["00"]
+
+
+def test_a_git_lfs_that_hands_out_fewer_than_it_was_told_is_waited_for_once(boxes: Boxes) -> None:
+    boxes.batch = 1000
+    agent = Agent(boxes)
+    first, second = Peer(agent), Peer(agent)
+    oids = [f"{number:064x}" for number in range(200)]
+    for start in (0, 100):
+        first.upload(oids[start])
+        for oid in oids[start + 1 : start + 100]:
+            second.upload(oid)
+        if start == 0:
+            assert agent.waits
+            agent.pause()
+        assert not agent.waits
+    assert boxes.log.count("flush") == 2
 
 
 def test_enough_bytes_are_sent_without_waiting_for_more(boxes: Boxes) -> None:

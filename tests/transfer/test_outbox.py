@@ -160,6 +160,9 @@ def test_a_small_file_that_is_gone_fails_every_flush_from_then_on(files: Files) 
         with pytest.raises(MissingObjectError, match="/nowhere"):
             files.outbox.flush()
     files.read_back(noise(2000, 2))  # what could be sent was
+    assert files.outbox.add(oid_of(b"y"), 1, "/neither", files.steps.append)
+    with pytest.raises(MissingObjectError, match=r"/nowhere is gone.*\(and 1 more\)"):
+        files.outbox.flush()
     assert not files.outbox.add(oid_of(noise(2000, 2)), 2000, "/nowhere", files.steps.append)
     assert files.outbox.add(oid_of(b"x"), 1, "/nowhere", files.steps.append), "not taken for sent"
 
