@@ -50,6 +50,7 @@ from zlib import crc32
 
 from gds_lfs.content.hashing import OID_SIZE, Oid, oid_of
 from gds_lfs.errors import CorruptObjectError, GitDatasetsError
+from gds_lfs.store.compression import compress, decompress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -136,11 +137,8 @@ class Entry(NamedTuple):
 def make_record(kind: int, items: Sequence[tuple[Oid, bytes | memoryview]]) -> Record:
     """A record of `items` (id and bytes), compressed where that saves at least 3 %."""
     raw = items[0][1] if len(items) == 1 else b"".join([data for _, data in items])
-    encoding, payload = RAW, raw
-    if _may_shrink(raw):
-        compressed = _zstd().compressor.compress(raw)
-        if len(compressed) <= len(raw) * 0.97:
-            encoding, payload = ZSTD, compressed
+    compressed = compress(raw)
+    encoding, payload = (RAW, raw) if compressed is None else (ZSTD, compressed)
     crc = 0 if kind == CHUNKS else crc32(payload)
     members = tuple([(oid, len(data)) for oid, data in items])
     return Record(Header(kind, encoding, members, len(raw), len(payload), NO_BASE, crc), payload)
@@ -200,7 +198,11 @@ def raw_bytes(record: Record, base_lookup: Callable[[Oid], bytes]) -> memoryview
     if header.kind != CHUNKS and crc32(payload) != header.payload_crc:
         raise CorruptObjectError(f"the manifest of {first.hex()} is damaged", first)
     if header.encoding != RAW:
-        payload = _decompress(record, base_lookup(header.base) if header.encoding == ZSTD_DICT else None)
+        dictionary = base_lookup(header.base) if header.encoding == ZSTD_DICT else None
+        try:
+            payload = decompress(payload, header.raw_size, dictionary)
+        except ValueError as error:
+            raise CorruptObjectError(f"the record of object {first.hex()} is damaged", first) from error
     if len(payload) != header.raw_size:
         raise CorruptObjectError(f"the record of object {first.hex()} is damaged", first)
     return memoryview(payload)
@@ -373,56 +375,3 @@ def _next_magic(read_at: Callable[[int, int], bytes], start: int, end: int) -> i
             return start + found
         start += max(len(window) - len(_MAGIC) + 1, 1)
     return end
-
-
-class _Zstd(threading.local):
-    """A compressor and a decompressor for each thread: making one costs more than using it on a small file."""
-
-    def __init__(self) -> None:
-        import zstandard
-
-        self.compressor = zstandard.ZstdCompressor(level=3)
-        self.sampler = zstandard.ZstdCompressor(level=1)
-        self.decompressor = zstandard.ZstdDecompressor()
-
-
-_zstd_state: _Zstd | None = None
-
-
-def _zstd() -> _Zstd:
-    global _zstd_state  # noqa: PLW0603
-    if _zstd_state is None:
-        _zstd_state = _Zstd()
-    return _zstd_state
-
-
-_SAMPLE, _SAMPLES = 1024, 16
-
-
-def _may_shrink(raw: bytes | memoryview) -> bool:
-    """False where a sample hardly shrinks: a fifth of the cost of trying it all."""
-    if len(raw) < 4 * _SAMPLE:
-        return True
-    if len(raw) < 16 * _SAMPLE * _SAMPLES:
-        middle = len(raw) // 2  # behind whatever a format begins with
-        sample = raw[middle - _SAMPLE : middle + _SAMPLE]
-        return len(_zstd().sampler.compress(sample)) < len(sample)
-    step = len(raw) // _SAMPLES
-    sample = b"".join([raw[at : at + _SAMPLE] for at in range(0, step * _SAMPLES, step)])
-    return len(_zstd().sampler.compress(sample)) <= len(sample) * 0.99
-
-
-def _decompress(record: Record, base: bytes | None) -> bytes:
-    import zstandard
-
-    header, payload = record.header, record.payload
-    first = header.members[0][0]
-    try:
-        if zstandard.frame_content_size(payload) != header.raw_size:  # also keeps it from filling the memory
-            raise CorruptObjectError(f"the record of object {first.hex()} is damaged", first)
-        if base is None:
-            return _zstd().decompressor.decompress(payload)
-        dictionary = zstandard.ZstdCompressionDict(base, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
-        return zstandard.ZstdDecompressor(dict_data=dictionary).decompress(payload)
-    except zstandard.ZstdError as error:
-        raise CorruptObjectError(f"the record of object {first.hex()} is damaged", first) from error
