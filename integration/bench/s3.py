@@ -150,6 +150,8 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full size")
     parser.add_argument("--dir", type=Path, help="where to work (default: the temporary folder)")
     options = parser.parse_args()
+    if not SEAWEEDFS.is_installed:
+        raise SystemExit(f"there is no SeaweedFS in {SEAWEEDFS.bin}: `bash .ci/run` installs it")
     works: dict[str, Callable[[float], Iterator[bytes]]] = {
         f"{int(10_000 * options.scale):,} files of 10,000 bytes": small_files,
         f"one file of {int(512 * options.scale)} MiB": large_file,
