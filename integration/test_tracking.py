@@ -44,6 +44,13 @@ def test_a_url_that_no_push_could_use_is_refused_at_once(ready: Machine, work: P
     assert ready.git(work, "config", "--get-all", "datasets.remote", check=False).stdout == ""
 
 
+def test_a_folder_whose_drive_is_not_mounted_is_linked_with_a_word_about_it(ready: Machine, work: Path) -> None:
+    told = ready.gd(work, "link", ready.root / "mnt/data").stderr
+    assert f"{ready.root / 'mnt'} is not there" in told
+    (ready.root / "mnt").mkdir()
+    assert "not there" not in ready.gd(work, "link", ready.root / "mnt/data").stderr
+
+
 def test_link_changes_nothing_when_it_cannot_stage(ready: Machine, work: Path) -> None:
     (work / ".git/index.lock").touch()
     assert ready.gd(work, "link", ready.root / "other", check=False).returncode == 3

@@ -203,8 +203,11 @@ def link(
     Raises ConfigError or RemoteError for what names no place.
     """
     from gds_lfs.porcelain.s3_settings import checked_place
+    from gds_lfs.remote.directory import DirectoryRemote
 
-    open_remote(url, workspace.base)  # says what is wrong with the URL before anything is written
+    remote = open_remote(url, workspace.base)  # says what is wrong with the URL before anything is written
+    if isinstance(remote, DirectoryRemote) and not remote.root.parent.is_dir():
+        workspace.messages.warn(f"{remote.root.parent} is not there: is the drive mounted? The first push needs it")
     workspace.check_git_remote(git_remote)
     endpoint, region = checked_place(url, endpoint, region)
     where = f"{url} ({endpoint})" if endpoint else url
