@@ -59,7 +59,7 @@ def test_two_pushes_at_once_lose_nothing(ready: Machine, work: Path) -> None:
         for clone in clones:
             content = {
                 f"{clone.name}-{turn}.bin": f"{clone.name} {turn}".encode() * 400,
-                "same.bin": b"%d" % turn * 999,
+                "same.bin": b"%d" % turn * (999 + turn),  # another size: its times are no news to git
             }
             commit(ready, clone, content, f"{turn}")
         running = [

@@ -25,6 +25,7 @@ _NO_FETCH = {"GIT_NO_LAZY_FETCH": "1"}
 
 # what cat-file says of an object; of one that is absent or ambiguous it says something else
 _OBJECT_LINE = re.compile(rb"([0-9a-f]+) ([a-z]+) ([0-9]+)\n")
+_ID = re.compile(rb"^[0-9a-f]+", re.MULTILINE)
 _OBJECT_AND_PATH = re.compile(rb"^([0-9a-f]+) (.*)$", re.MULTILINE)
 _BLOB_LINE = re.compile(rb"^([0-9a-f]+) blob ([0-9]+)$", re.MULTILINE)
 
@@ -72,7 +73,7 @@ def _askable(repo: Repo, shas: Iterable[bytes]) -> list[bytes]:
     if not wanted or not _is_partial_clone(repo):
         return wanted
     arguments = ["--objects", "--no-walk", "--ignore-missing", "--missing=allow-any", "--stdin"]
-    here = {line.split()[0] for line in _answers(repo, ["rev-list", *arguments], wanted).splitlines()}
+    here = set(_ID.findall(_answers(repo, ["rev-list", *arguments], wanted)))
     return [sha for sha in wanted if sha in here]
 
 

@@ -35,6 +35,7 @@ def beside(work: Callable[[], T]) -> Iterator[Callable[[], T]]:
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
+        os.close(reader)  # or it would wait for ever to tell a process that was killed
         _answer(writer, work)
     os.close(writer)
     try:

@@ -191,6 +191,8 @@ class Agent:
         self._downloads: Downloads | None = None
         self._held: Conversation | None = None
         self._asked = 0
+        #: What `work` could tell nobody: from then on nobody can vouch for what was answered before.
+        self._broken: Exception | None = None
         self._wanted: list[tuple[Conversation, Oid]] = []
 
     def join(self, send: Callable[[bytes], None], *, greeted: bool = False) -> Conversation:
@@ -217,8 +219,9 @@ class Agent:
             return False
         try:
             return self._uploads.work()
-        except Exception:
-            return False  # the next flush tells
+        except Exception as error:
+            self._broken = self._broken or error
+            return False
 
     def pause(self) -> None:
         """Nothing more has come for a moment."""
@@ -298,6 +301,8 @@ class Agent:
         assert self._uploads is not None
         try:
             self._uploads.flush()
+            if self._broken is not None:
+                raise self._broken
         except Exception as error:
             held.fail(self._fault(error))
         else:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from gds_lfs.content import chunker
 from gds_lfs.content.hashing import EMPTY, oid_of
 from gds_lfs.content.manifest import Manifest
-from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError, RemoteError, StoreWriteError
+from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError, RemoteError
 from gds_lfs.remote.base import check_format, index_key, pack_key
 from gds_lfs.remote.shard import encode
 from gds_lfs.store.pack import CHUNKS, MANIFESTS
@@ -56,7 +56,7 @@ class Outbox:
         self._scratch = scratch
         self._retry = retry
         self._index: RemoteIndex | None = None
-        self._failed: GitDatasetsError | None = None
+        self._failed: BaseException | None = None
         self._lost: list[Exception] = []
         self._unread: dict[Oid, tuple[int, str]] = {}
         self._frames = _frames()
@@ -144,13 +144,16 @@ class Outbox:
     @contextlib.contextmanager
     def _guard(self) -> Iterator[None]:
         """After an error that may have cost something gathered, nothing counts as gathered, and nothing more is taken:
-        a remote that is down, or a full disk, would only be asked again for each of thousands of files.
+        a remote that is down, or a full disk, would only be asked again for each of thousands of files. That is any
+        error but those of a file, which cost only that file.
         """
         if self._failed is not None:
             raise self._failed
         try:
             yield
-        except (RemoteError, StoreWriteError) as error:
+        except (MissingObjectError, CorruptObjectError):
+            raise
+        except BaseException as error:
             self._failed = error
             self._forget()
             raise
@@ -304,10 +307,7 @@ def _frames() -> dict[int, Frame]:
 
 def _read_small(path: str, size: int, oid: Oid) -> bytes:
     """A small file, with as few calls as there can be."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-    except FileNotFoundError as error:
-        raise _missing(path, oid) from error
+    descriptor = _descriptor(path, oid)
     try:
         data = os.read(descriptor, size + 1)
     finally:
@@ -318,10 +318,17 @@ def _read_small(path: str, size: int, oid: Oid) -> bytes:
 
 
 def _opened(path: str, oid: Oid) -> FileIO:
+    return open(_descriptor(path, oid), "rb", buffering=0)
+
+
+def _descriptor(path: str, oid: Oid) -> int:
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe there waits for no writer
     try:
-        return open(path, "rb", buffering=0)
+        return os.open(path, flags)
     except FileNotFoundError as error:
         raise _missing(path, oid) from error
+    except OSError as error:
+        raise MissingObjectError(f"{path} cannot be read: {error.strerror}", oid) from error
 
 
 def _missing(path: str, oid: Oid) -> MissingObjectError:

@@ -105,6 +105,20 @@ def test_an_unknown_revision_is_an_error(repo, top, git):
         list(repo.reachable_blobs(["nope"]))
 
 
+def test_a_partial_clone_may_hold_any_path(repo, top, git, tmp_path):
+    for name in ("a\r\rb", "c \r d"):
+        (top / name).mkdir()
+        (top / name / "file").write_text(name)
+    commit(top, git, a="1")
+    git("tag", "-a", "v1", "-m", "v1")
+    git("config", "uploadpack.allowFilter", "true")
+    git("clone", "-q", "--filter=blob:none", "--no-checkout", top.as_uri(), "p", cwd=tmp_path)
+    clone = Repo.discover(tmp_path / "p")
+    tag = git("rev-parse", "v1").strip().encode()
+    [here] = write_blobs(clone, [b"local"])
+    assert list(clone.small_blobs([tag, here])) == [(here, b"local")]
+
+
 def test_a_partial_clone_fetches_nothing(repo, top, git, tmp_path):
     commit(top, git, a="1", b="2")
     git("config", "uploadpack.allowFilter", "true")

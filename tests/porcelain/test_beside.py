@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -60,3 +61,17 @@ def test_nobody_waits_for_work_that_is_not_asked_for() -> None:
     with pytest.raises(ValueError, match="before"), beside(lambda: time.sleep(60)):
         raise ValueError("before")
     assert time.monotonic() - began < 30
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="done here elsewhere")
+def test_the_other_process_ends_with_this_one() -> None:
+    """Whoever reads what both may print would wait for it otherwise."""
+    script = """
+import os
+from gds_lfs.porcelain.beside import beside
+with beside(lambda: bytes(1_000_000)):
+    os._exit(7)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=30, check=False)
+    assert done.returncode == 7
+    assert done.stderr == b""

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import os
 import random
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -224,6 +226,40 @@ def test_a_full_scratch_disk_never_becomes_a_bad_pack(files: Files, monkeypatch:
     with pytest.raises(GitDatasetsError, match="full"):
         files.outbox.flush()
     assert files.remote.keys("packs/") == []
+
+
+@pytest.mark.parametrize("function", ["make_record", "PackFile.add"])
+def test_whatever_goes_wrong_while_files_are_read_fails_every_flush(
+    files: Files, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    for seed in range(60):
+        files.add(noise(10_000, seed))
+
+    def fail(*_: object) -> None:
+        raise MemoryError("no more")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"gds_lfs.transfer.packing.{function}", fail)
+        with pytest.raises(MemoryError):
+            deque(iter(files.outbox.work, False), maxlen=0)
+    for _ in range(2):
+        with pytest.raises(MemoryError):
+            files.outbox.flush()
+    with pytest.raises(MemoryError):
+        files.add(noise(10_000, 1))
+    assert files.remote.keys("index/") == []
+
+
+def test_a_pipe_in_place_of_a_file_is_waited_for_by_nobody(files: Files) -> None:
+    for size in (1000, 1_000_000):
+        pipe = files.folder / f"pipe-{size}"
+        os.mkfifo(pipe)
+        outbox = files.another()
+        with contextlib.closing(outbox), contextlib.suppress(CorruptObjectError):
+            outbox.add(oid_of(noise(size)), size, str(pipe), files.steps.append)
+            with pytest.raises(CorruptObjectError):
+                outbox.flush()
+        assert files.remote.keys("index/") == []
 
 
 def test_many_batches_leave_few_shards(files: Files) -> None:
