@@ -69,13 +69,13 @@ class Uploads(Protocol):
         """
 
     def work(self) -> bool:
-        """Read a file that was left; False if there is none. What goes wrong is raised by every `flush` from then on,
-        since the one who asked for it may have been answered.
+        """Read a file that was left; False if there is none. One that cannot be read is told by every `flush` from then
+        on, since the one who asked for it may have been answered. Raises whatever else goes wrong.
         """
 
     def flush(self) -> None:
-        """Put all that is gathered on the remote. Raises GitDatasetsError; where the remote or the disk is the reason,
-        what was gathered is given up.
+        """Put all that is gathered on the remote. Raises GitDatasetsError; what was gathered is then given up, unless
+        the reason is a file that could not be read.
         """
 
 
@@ -124,7 +124,6 @@ class Conversation:
         self.state = State.NEW
         self.remote = ""
         self.operation = ""
-        self.concurrent = False
         self._oid = ""
         self._size = 0
         self._so_far = 0
@@ -136,7 +135,7 @@ class Conversation:
             self.state = State.OVER
         elif isinstance(message, Init):
             self._expect(State.NEW, "init", "")
-            self.operation, self.remote, self.concurrent = message.operation, message.remote, message.concurrent
+            self.operation, self.remote = message.operation, message.remote
         else:
             self._expect(State.READY, type(message).__name__.lower(), message.oid)
             self.state = State.BUSY
