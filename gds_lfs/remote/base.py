@@ -24,6 +24,7 @@ from gds_lfs.errors import RemoteError, TransientRemoteError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from gds_lfs.remote.draft import Draft
     from gds_lfs.remote.s3_options import S3Options
 
 __all__ = [
@@ -107,6 +108,9 @@ class Remote(Protocol):
 
     def put(self, key: str, source: Source) -> None:
         """Store an object whole or not at all; a key that already holds as many bytes is left as it is."""
+
+    def draft(self, scratch: Path) -> Draft:
+        """An object that is put later; `scratch` is a folder of this machine for what cannot be written there yet."""
 
     def get(self, key: str) -> bytes:
         """The whole object. Raises NoSuchKeyError."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from gds_lfs.errors import RemoteError
 from gds_lfs.remote.base import AbsentRemoteError, Entry, NoSuchKeyError, ShortBodyError
+from gds_lfs.remote.directory_draft import TEMPORARY, FileDraft
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,7 +30,6 @@ __all__ = ["DirectoryRemote"]
 LEFTOVER_AGE = 2 * 24 * 3600
 
 _COPY_SIZE = 1 << 20
-_TEMPORARY = "tmp/"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _DENIED = {errno.EACCES, errno.EPERM}
 
@@ -67,27 +67,26 @@ class DirectoryRemote:
 
     def put(self, key: str, source: Source) -> None:
         """Copy, flush, rename."""
-        target = self._path(key)
-        try:
-            if _size(target) == _source_size(source):
-                return
-            self._sweep()
-            temporary = self._temporary()
-            try:
-                self._write(temporary, source)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                self._rename(temporary, target, _source_size(source))
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    temporary.unlink()
-                raise
-        except OSError as error:
-            raise self._failure(error, f"write {key}") from error
+        if self.size(key) == _source_size(source):
+            return
+        with contextlib.closing(self._draft(f"write {key}")) as draft:
+            if isinstance(source, bytes):
+                draft.write(source)
+            else:
+                source.seek(0)
+                while piece := source.read(_COPY_SIZE):
+                    draft.write(piece)
+            draft.put(key)
+
+    def draft(self, scratch: Path) -> FileDraft:  # noqa: ARG002  # what is written here need not be copied here
+        """A file in the folder, from its first byte."""
+        return self._draft("write a pack")
 
     def get(self, key: str) -> bytes:
         """The file's bytes."""
         try:
-            return self._path(key).read_bytes()
+            with open(self._path(key), "rb") as file:
+                return file.read()
         except FileNotFoundError as error:
             raise self._absent(key) from error
         except OSError as error:
@@ -96,7 +95,7 @@ class DirectoryRemote:
     def get_range(self, key: str, offset: int, length: int) -> bytes:
         """Part of the file's bytes."""
         try:
-            with self._path(key).open("rb") as file:
+            with open(self._path(key), "rb") as file:
                 file.seek(offset)
                 data = file.read(length)
         except FileNotFoundError as error:
@@ -116,7 +115,7 @@ class DirectoryRemote:
             if not self.root.is_dir():
                 raise self._not_there()
             for entry in _walk(self.root / folder, folder + "/" if folder else ""):
-                if entry.key.startswith(prefix) and not entry.key.startswith(_TEMPORARY):
+                if entry.key.startswith(prefix) and not entry.key.startswith(TEMPORARY):
                     yield entry
         except OSError as error:
             raise self._failure(error, f"list {prefix}") from error
@@ -131,47 +130,24 @@ class DirectoryRemote:
     def delete(self, key: str) -> None:
         """Remove the file."""
         try:
-            self._path(key).unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._path(key))
         except OSError as error:
             raise self._failure(error, f"delete {key}") from error
 
-    def _path(self, key: str) -> Path:
-        return self.root.joinpath(*key.split("/"))
+    def _path(self, key: str) -> str:
+        return os.path.join(self.root, *key.split("/"))
 
-    def _temporary(self) -> Path:
-        folder = self._path(_TEMPORARY)
-        folder.mkdir(exist_ok=True)
-        return folder / os.urandom(16).hex()
-
-    def _write(self, path: Path, source: Source) -> None:
-        # Not mkstemp: its mode 0600 would shut the colleagues out of a shared folder, whatever the umask.
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-        with open(descriptor, "wb") as file:
-            if isinstance(source, bytes):
-                file.write(source)
-            else:
-                source.seek(0)
-                while piece := source.read(_COPY_SIZE):
-                    file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-
-    def _rename(self, temporary: Path, target: Path, size: int) -> None:
-        try:
-            temporary.replace(target)
-        except PermissionError:
-            # Windows refuses to replace a file that someone reads; it is the same object if it is as long.
-            if _size(target) != size:
-                raise
-            temporary.unlink()
-        _sync_folder(target.parent)
+    def _draft(self, doing: str) -> FileDraft:
+        self._sweep()
+        return FileDraft(self.root, lambda error: self._failure(error, doing))
 
     def _sweep(self) -> None:
         if self._swept:
             return
         self._swept = True
         oldest = time.time() - LEFTOVER_AGE
-        with contextlib.suppress(OSError), os.scandir(self._path(_TEMPORARY)) as entries:
+        with contextlib.suppress(OSError), os.scandir(self._path(TEMPORARY)) as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):
                     if entry.stat(follow_symlinks=False).st_mtime < oldest:
@@ -213,9 +189,9 @@ def _walk(folder: Path, prefix: str) -> Iterator[Entry]:
                 yield Entry(prefix + entry.name, entry.stat().st_size)
 
 
-def _size(path: Path) -> int | None:
+def _size(path: str) -> int | None:
     try:
-        return path.stat().st_size
+        return os.stat(path).st_size
     except (FileNotFoundError, NotADirectoryError):
         return None
 
@@ -224,13 +200,3 @@ def _source_size(source: Source) -> int:
     if isinstance(source, bytes):
         return len(source)
     return source.seek(0, os.SEEK_END)
-
-
-def _sync_folder(folder: Path) -> None:
-    # Not every system can open or flush a folder; the rename is atomic without it.
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 
 from gds_lfs.errors import RemoteError, TransientRemoteError
 from gds_lfs.remote.base import Entry, NoSuchKeyError, ShortBodyError
+from gds_lfs.remote.draft import Spooled
 from gds_lfs.remote.s3_client import Connection
 from gds_lfs.remote.s3_multipart import THRESHOLD, Multipart
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator
+    from pathlib import Path
     from typing import Any
 
     from gds_lfs.remote.base import Source
@@ -74,6 +76,10 @@ class S3Remote:
             return
         if self.size(key) != size:
             self._put(key, source)
+
+    def draft(self, scratch: Path) -> Spooled:
+        """Kept in `scratch`: a request wants to know its length."""
+        return Spooled(self, scratch)
 
     def get(self, key: str) -> bytes:
         """The object's bytes."""

@@ -17,7 +17,7 @@ from gds_lfs.content import chunker
 from gds_lfs.content.hashing import EMPTY, oid_of
 from gds_lfs.content.manifest import Manifest
 from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError, RemoteError
-from gds_lfs.remote.base import check_format, index_key, pack_key
+from gds_lfs.remote.base import check_format, index_key
 from gds_lfs.remote.shard import encode
 from gds_lfs.store.pack import CHUNKS, MANIFESTS
 from gds_lfs.store.threads import bundles
@@ -27,7 +27,7 @@ from gds_lfs.transfer.packing import PACK_SIZE, Frame, PackFile
 from gds_lfs.transfer.queue import DEFAULT_RETRY, Retry, retrying
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from concurrent.futures import Executor, Future
     from io import FileIO
     from pathlib import Path
@@ -56,7 +56,7 @@ class Outbox:
         self._scratch = scratch
         self._retry = retry
         self._index: RemoteIndex | None = None
-        self._failed: BaseException | None = None
+        self._guard = _Guard(self._forget)
         self._lost: list[Exception] = []
         self._unread: dict[Oid, tuple[int, str]] = {}
         self._frames = _frames()
@@ -75,7 +75,7 @@ class Outbox:
 
     def add(self, oid: Oid, size: int, path: str, advance: Callable[[int], None]) -> bool:
         """Gather a file; False if the remote has it. See agent.Uploads."""
-        with self._guard():
+        with self._guard:
             if oid == EMPTY or self._is_there(oid):
                 return False
             if oid in self._unread or (CHUNKS, oid) in self._gathered or (MANIFESTS, oid) in self._gathered:
@@ -100,14 +100,14 @@ class Outbox:
         except Exception as error:
             self._lost.append(error)
             return True
-        with self._guard():
+        with self._guard:
             self._gathered.add((CHUNKS, oid))
             self._write(self._frames[CHUNKS].add([(oid, data)]))
         return True
 
     def flush(self) -> None:
         """Send what is gathered, packs first."""
-        with self._guard():
+        with self._guard:
             while self.work():
                 pass
             for frame in self._frames.values():
@@ -135,28 +135,11 @@ class Outbox:
     def close(self) -> None:
         """Give everything back, and leave one shard where a long session wrote many."""
         self._forget()
-        if len(self._shards) > 1 and self._failed is None:
+        if len(self._shards) > 1 and self._guard.failed is None:
             with contextlib.suppress(RemoteError):  # the remote is whole without it
                 self._merge()
         if self._pool is not None:
             self._pool.shutdown()
-
-    @contextlib.contextmanager
-    def _guard(self) -> Iterator[None]:
-        """After an error that may have cost something gathered, nothing counts as gathered, and nothing more is taken:
-        a remote that is down, or a full disk, would only be asked again for each of thousands of files. That is any
-        error but those of a file, which cost only that file.
-        """
-        if self._failed is not None:
-            raise self._failed
-        try:
-            yield
-        except (MissingObjectError, CorruptObjectError):
-            raise
-        except BaseException as error:
-            self._failed = error
-            self._forget()
-            raise
 
     def _is_there(self, oid: Oid) -> bool:
         """Whether the remote can give a file back."""
@@ -217,7 +200,7 @@ class Outbox:
     def _write(self, records: Iterable[Record]) -> None:
         for record in records:
             if self._pack is None:
-                self._pack = PackFile(self._scratch)
+                self._pack = PackFile(self._remote.draft(self._scratch))
             self._pack.add(record)
             self._pack.digest()
             if self._pack.size >= PACK_SIZE:
@@ -243,7 +226,7 @@ class Outbox:
             self._finish_one()
 
     def _put(self, pack: PackFile) -> None:
-        retrying(lambda: self._remote.put(pack_key(pack.id), pack.content.source()), self._retry)
+        retrying(pack.put, self._retry)
 
     def _finish_one(self) -> None:
         pack, moving = self._moving.popleft()
@@ -298,6 +281,26 @@ class Outbox:
         self._gathered.clear()
         self._items, self._sizes = [], {}
         self.size = 0
+
+
+class _Guard:
+    """After an error that may have cost something gathered, nothing counts as gathered, and nothing more is taken: a
+    remote that is down, or a full disk, would only be asked again for each of thousands of files. That is any error but
+    those of a file, which cost only that file.
+    """
+
+    def __init__(self, forget: Callable[[], None]) -> None:
+        self._forget = forget
+        self.failed: BaseException | None = None
+
+    def __enter__(self) -> None:
+        if self.failed is not None:
+            raise self.failed
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error is not None and not isinstance(error, (MissingObjectError, CorruptObjectError)):
+            self.failed = error
+            self._forget()
 
 
 def _frames() -> dict[int, Frame]:

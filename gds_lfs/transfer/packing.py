@@ -9,13 +9,12 @@ finds those it already sent under the same names.
 
 from __future__ import annotations
 
-import io
-import tempfile
+import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from gds_lfs.errors import CorruptObjectError, MissingObjectError, StoreWriteError
+from gds_lfs.errors import CorruptObjectError, MissingObjectError
+from gds_lfs.remote.base import pack_key
 from gds_lfs.remote.shard import Item, Place
-from gds_lfs.store.files import write_all
 from gds_lfs.store.pack import (
     CHUNKS,
     FRAME_MEMBERS,
@@ -31,11 +30,10 @@ from gds_lfs.store.threads import bundles, ordered
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
-    from typing import BinaryIO
 
     from gds_lfs.content.hashing import Oid
     from gds_lfs.content.manifest import Manifest
-    from gds_lfs.remote.base import Source
+    from gds_lfs.remote.draft import Draft
     from gds_lfs.store.catalog import Place as LocalPlace
     from gds_lfs.store.local import LocalStore
     from gds_lfs.store.pack import Header, Record
@@ -44,22 +42,19 @@ __all__ = ["Frame", "PackFile", "cut_chunks", "cut_manifests", "fill_packs"]
 
 #: A record with fewer raw bytes than this is gathered with others instead of going as it is.
 SMALL_RECORD = 256 * 1024
-#: Bytes of a pack that are held until a file is worth it.
-_IN_MEMORY = 2 << 20
 #: A pack that has reached this size is closed; it may be larger by one record.
 PACK_SIZE = 32 << 20
 
 
 class PackFile:
-    """A pack being put together, in memory as long as it is small, then in a nameless file of `scratch`: a killed
-    process leaves nothing behind.
+    """A pack being put together in a draft, which it closes. What writes raises what the draft does."""
 
-    What writes raises StoreWriteError where the disk does not take it.
-    """
-
-    def __init__(self, scratch: Path) -> None:
-        self.content = _Content(scratch)
-        self._stream = PackStream(self.content.write)
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        with contextlib.ExitStack() as on_error:
+            on_error.callback(draft.close)
+            self._stream = PackStream(draft.write)
+            on_error.pop_all()
 
     @property
     def size(self) -> int:
@@ -89,50 +84,16 @@ class PackFile:
             for oid, _ in header.members
         ]
 
+    def put(self) -> None:
+        """Store the sealed pack under its id. Raises RemoteError; may be called again."""
+        self.draft.put(pack_key(self.id))
+
     def close(self) -> None:
-        """Give up the content."""
-        self.content.close()
+        """Give up the draft."""
+        self.draft.close()
 
     def _place(self, header: Header, offset: int) -> Place:
         return Place(self.id, offset, header.record_size, header.base if header.base != NO_BASE else b"")
-
-
-class _Content:
-    """The bytes of one pack."""
-
-    def __init__(self, scratch: Path) -> None:
-        self._scratch = scratch
-        self._memory = io.BytesIO()
-        self._file: BinaryIO | None = None
-
-    def write(self, data: bytes | memoryview) -> None:
-        if self._file is None:
-            self._memory.write(data)
-            if self._memory.tell() > _IN_MEMORY:
-                self._spill(self._memory.getbuffer())
-                self._memory = io.BytesIO()
-        else:
-            self._spill(data)
-
-    def source(self) -> Source:
-        """For a remote's `put`."""
-        return self._file or self._memory.getvalue()
-
-    def close(self) -> None:
-        self._memory.close()
-        if self._file is not None:
-            self._file.close()
-
-    def _spill(self, data: bytes | memoryview) -> None:
-        try:
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(dir=self._scratch, buffering=0)  # noqa: SIM115  # `close` closes it
-            write_all(self._file.fileno(), data)
-        except OSError as error:
-            raise StoreWriteError(
-                f"cannot put a pack together in {self._scratch}: {error.strerror or error}. "
-                "Make room there, then push again."
-            ) from error
 
 
 class Frame:
@@ -250,12 +211,12 @@ def cut_manifests(manifests: Iterable[Manifest]) -> Iterator[Record]:
     yield from frame.flush()
 
 
-def fill_packs(records: Iterable[Record], scratch: Path) -> Iterator[PackFile]:
-    """Sealed packs of these records; whoever takes one closes it. Raises StoreWriteError."""
+def fill_packs(records: Iterable[Record], new_draft: Callable[[], Draft]) -> Iterator[PackFile]:
+    """Sealed packs of these records; whoever takes one closes it. Raises what a draft raises."""
     pack: PackFile | None = None
     try:
         for record in records:
-            pack = pack or PackFile(scratch)
+            pack = pack or PackFile(new_draft())
             pack.add(record)
             if pack.size >= PACK_SIZE:
                 pack.seal()

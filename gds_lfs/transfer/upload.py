@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 from gds_lfs.content.hashing import EMPTY, oid_of
 from gds_lfs.errors import CorruptObjectError, MissingObjectError, RemoteError
-from gds_lfs.remote.base import AbsentRemoteError, check_format, index_key, pack_key
+from gds_lfs.remote.base import AbsentRemoteError, check_format, index_key
+from gds_lfs.remote.draft import Spooled
 from gds_lfs.store.pack import CHUNKS, MANIFESTS
 from gds_lfs.transfer.consolidate import merge, to_merge
 from gds_lfs.transfer.index import RemoteIndex
@@ -194,9 +195,13 @@ class _Upload:
         return UploadReport(len(self._needs.paths), len(self._needs.places), len(self._sizes), self._sent)
 
     def _packs(self, files: contextlib.ExitStack) -> Generator[PackFile, None, None]:
-        for pack in fill_packs(self._records(), self._scratch):
-            files.callback(pack.content.close)  # also when the upload fails; without holding on to what a pack lists
+        for pack in fill_packs(self._records(), self._spooled):
+            files.callback(pack.draft.close)  # also when the upload fails; without holding on to what a pack lists
             yield pack
+
+    def _spooled(self) -> Spooled:
+        """Not the remote's own draft: packs that an interrupted upload sent would be written there again."""
+        return Spooled(self._remote, self._scratch)
 
     def _records(self) -> Iterator[Record]:
         needs = self._needs
@@ -214,7 +219,7 @@ class _Upload:
         """Send a pack, unless an interrupted upload did; returns the bytes sent."""
         if present.get(pack.id) == pack.size:
             return 0
-        self._remote.put(pack_key(pack.id), pack.content.source())
+        pack.put()
         return pack.size
 
     def _count(self, pack: PackFile, sent: int) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -111,6 +113,35 @@ def test_an_interrupted_put_leaves_nothing(remote: Remote) -> None:
         remote.put(KEY, Cut(b"x" * 100))
     assert remote.size(KEY) is None
     assert list(remote.list("")) == []
+
+
+@pytest.mark.parametrize("size", [0, 10, 3_000_000])
+def test_a_draft_is_seen_when_it_is_put(remote: Remote, tmp_path: Path, size: int) -> None:
+    data = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
+    with contextlib.closing(remote.draft(tmp_path)) as draft:
+        for start in range(0, size, 100_000):
+            draft.write(memoryview(data)[start : start + 100_000])
+        assert list(remote.list("")) == []
+        draft.put(KEY)
+    assert remote.get(KEY) == data
+    assert list(remote.list("")) == [Entry(KEY, size)]
+
+
+def test_a_draft_of_what_is_there(remote: Remote, tmp_path: Path) -> None:
+    remote.put(KEY, b"first")
+    for data, kept in ((b"other", b"first"), (b"longer", b"longer")):
+        with contextlib.closing(remote.draft(tmp_path)) as draft:
+            draft.write(data)
+            draft.put(KEY)
+        assert remote.get(KEY) == kept
+
+
+def test_a_draft_that_is_given_up_leaves_nothing(remote: Remote, tmp_path: Path) -> None:
+    before = set(tmp_path.rglob("*"))
+    with contextlib.closing(remote.draft(tmp_path)) as draft:
+        draft.write(b"x" * 3_000_000)
+    assert list(remote.list("")) == []
+    assert {path for path in tmp_path.rglob("*") if path.is_file()} <= before
 
 
 def test_many_writers_of_one_key(remote: Remote) -> None:

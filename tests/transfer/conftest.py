@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gds_lfs.remote.base import Entry, NoSuchKeyError, ShortBodyError, Source, open_remote
+from gds_lfs.remote.draft import Spooled
 from gds_lfs.store.local import LocalStore
 from gds_lfs.transfer.queue import Retry
 
@@ -51,6 +52,9 @@ class MemoryRemote:
         with self._lock:
             if len(self.objects.get(key, b"")) != len(data):
                 self.objects[key] = data
+
+    def draft(self, scratch: Path) -> Spooled:
+        return Spooled(self, scratch)
 
     def get(self, key: str) -> bytes:
         self._request("get", key)
