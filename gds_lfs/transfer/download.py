@@ -180,14 +180,15 @@ class _Fetch:
         self._small = set(places)
         large = [oid for oid in files if oid not in self._small]
         self._manifests = self._store.manifests(large)
-        self._fetch(MANIFESTS, set(large) - self._manifests.keys())
+        self._fetch(MANIFESTS, set(large) - self._manifests.keys(), {})
         chunks = self._small | {oid for file in self._manifests.values() for oid, _ in file.chunks}
         self._absent = chunks - self._store.locate(CHUNKS, chunks).keys()
         self._finished = self._files_by_last_chunk()
         places |= self._index.locate(CHUNKS, self._absent - self._small)
-        size = sum(place.length for place in {places[oid] for oid in self._absent if oid in places})
+        wanted = {oid: places[oid] for oid in self._absent if oid in places}
+        size = sum(place.length for place in set(wanted.values()))
         with Meter(progress, "Downloading", size, self._finished.total()) as self._meter:
-            self._absent = self._fetch(CHUNKS, self._absent)
+            self._absent = self._fetch(CHUNKS, self._absent, wanted)
             self._meter.complete()
 
     def is_damaged(self, file: Oid) -> bool:
@@ -206,20 +207,25 @@ class _Fetch:
     def _files_by_last_chunk(self) -> Counter[Oid]:
         files = self._manifests.values()
         last = ([oid for oid, _ in file.chunks if oid in self._absent][-1:] for file in files)
-        return Counter(self._small) + Counter(oid for ids in last for oid in ids)
+        counts = Counter(self._small)
+        counts.update(oid for ids in last for oid in ids)
+        return counts
 
-    def _fetch(self, kind: int, ids: Collection[Oid], depth: int = 0) -> set[Oid]:
-        """Objects of one kind, from wherever they can be had; returns those for which no place is left."""
+    def _fetch(self, kind: int, ids: Collection[Oid], located: dict[Oid, Place], depth: int = 0) -> set[Oid]:
+        """Objects of one kind, from wherever they can be had; returns those for which no place is left. Where some were
+        `located` already, these are tried first.
+        """
         left = set(ids)
         while left:
             places: dict[Place, list[Oid]] = {}
-            for oid, place in self._index.locate(kind, left).items():
+            for oid, place in (located or self._index.locate(kind, left)).items():
                 places.setdefault(place, []).append(oid)
             if not places:
                 break
+            located = {}
             bases = {place.base for place in places if place.base}
             if bases and depth < _MAX_DEPTH:
-                self._fetch(CHUNKS, bases - self._store.locate(CHUNKS, bases).keys(), depth + 1)
+                self._fetch(CHUNKS, bases - self._store.locate(CHUNKS, bases).keys(), {}, depth + 1)
             if kind == CHUNKS and not depth and not self._bad:
                 left -= self._take_packs(places)
                 places = {place: wanted for place, ids in places.items() if (wanted := [i for i in ids if i in left])}

@@ -53,10 +53,13 @@ class WholePack:
         self._left = 0
 
     def parts(self) -> Iterator[Part]:
-        """The requests, in order, none after it was given up. Raises StoreWriteError."""
+        """The requests, in order, for parts of much the same size: full packs are a little more than two of MAX_SIZE,
+        and that little is not worth a request. None after it was given up. Raises StoreWriteError.
+        """
+        size = self._size / max(1, round(self._size / MAX_SIZE))
         starts = [0]
         for place in self.places:
-            if place.offset + place.length - starts[-1] > MAX_SIZE and place.offset > starts[-1]:
+            if place.offset >= size * len(starts):
                 starts.append(place.offset)
         self._left = len(starts)
         for start, end in zip(starts, [*starts[1:], self._size], strict=True):

@@ -45,12 +45,22 @@ def test_the_pack_is_the_remotes_own(
     report = download(other.store, memory, other.cache, filled, watcher, retry=prompt)
     (key,) = memory.keys("packs/")
     assert local_packs(tmp_path / "two") == {key.rpartition("/")[2]: memory.objects[key]}
-    assert memory.counted()["get_range"] == 6
+    assert memory.counted()["get_range"] == 4
     assert report.bytes_received == len(memory.objects[key])
     assert report.fetched == filled.keys()
     assert watcher.sums == list(watcher.totals[-1][1:])
     assert other.holds(*CONTENTS)
     assert list((tmp_path / "two/datasets/tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize(("size", "requests"), [(5_900_000, 1), (4_100_000, 1), (2_950_000, 2)])
+def test_the_last_part_is_as_large_as_the_others(
+    filled: dict[bytes, str], other: Any, memory: Any, prompt: Any, monkeypatch: Any, size: int, requests: int
+) -> None:
+    monkeypatch.setattr(whole, "MAX_SIZE", size)
+    download(other.store, memory, other.cache, filled, retry=prompt)
+    assert memory.counted()["get_range"] == requests
+    assert other.holds(*CONTENTS)
 
 
 def test_a_pack_of_which_much_is_not_wanted_is_not(
