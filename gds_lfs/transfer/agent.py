@@ -69,8 +69,8 @@ class Uploads(Protocol):
         """
 
     def work(self) -> bool:
-        """Read a file that was left; False if there is none. One that cannot be read is told by every `flush` from then
-        on, since the one who asked for it may have been answered. Raises whatever else goes wrong.
+        """Read a file that was left; False if there is none. What goes wrong is told by every `flush` from then on: the
+        one who asked for it may have been answered.
         """
 
     def flush(self) -> None:
@@ -190,8 +190,6 @@ class Agent:
         self._downloads: Downloads | None = None
         self._held: Conversation | None = None
         self._asked = 0
-        #: What `work` could tell nobody: from then on nobody can vouch for what was answered before.
-        self._broken: Exception | None = None
         self._wanted: list[tuple[Conversation, Oid]] = []
 
     def join(self, send: Callable[[bytes], None], *, greeted: bool = False) -> Conversation:
@@ -214,13 +212,7 @@ class Agent:
 
     def work(self) -> bool:
         """Do some of what was put off for a moment in which nobody waits; False if there is nothing to do."""
-        if self._uploads is None:
-            return False
-        try:
-            return self._uploads.work()
-        except Exception as error:
-            self._broken = self._broken or error
-            return False
+        return self._uploads is not None and self._uploads.work()
 
     def pause(self) -> None:
         """Nothing more has come for a moment."""
@@ -300,8 +292,6 @@ class Agent:
         assert self._uploads is not None
         try:
             self._uploads.flush()
-            if self._broken is not None:
-                raise self._broken
         except Exception as error:
             held.fail(self._fault(error))
         else:

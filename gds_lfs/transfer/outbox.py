@@ -91,25 +91,29 @@ class Outbox:
         """Read a small file. See agent.Uploads."""
         if not self._unread:
             return False
+        with contextlib.suppress(Exception):  # every flush tells it
+            self._read_one()
+        return True
+
+    def _read_one(self) -> None:
         oid = next(iter(self._unread))
         size, path = self._unread.pop(oid)
         if (CHUNKS, oid) in self._gathered:  # a large file has this very chunk
-            return True
+            return
         try:
             data = _read_small(path, size, oid)
         except Exception as error:
             self._lost.append(error)
-            return True
+            return
         with self._guard:
             self._gathered.add((CHUNKS, oid))
             self._write(self._frames[CHUNKS].add([(oid, data)]))
-        return True
 
     def flush(self) -> None:
         """Send what is gathered, packs first."""
         with self._guard:
-            while self.work():
-                pass
+            while self._unread:
+                self._read_one()
             for frame in self._frames.values():
                 self._write(frame.flush())
             last = self._take_pack()

@@ -19,12 +19,14 @@ import os
 import socket
 import stat
 import sys
+import time
 from contextlib import suppress
 from zlib import crc32
 
 __all__ = ["Meeting", "hand_over", "meet", "release"]
 
 _PATIENCE = 5.0
+_ABANDONED = 24 * 3600
 _GREETING = b"2 pipes"
 #: git-lfs starts an agent through a shell, which may or may not stay.
 _SHELLS = ("sh", "dash", "bash", "ash", "zsh", "busybox")
@@ -96,6 +98,7 @@ def meet(init: bytes) -> Meeting | socket.socket | None:
                 break
             listener.close()
             return connection
+        _sweep(os.path.dirname(path))
         return Meeting(listener, path)
     listener.close()
     return None
@@ -149,6 +152,15 @@ def _private_folder() -> str:
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != user or found.st_mode & 0o077:
         raise PermissionError(folder)
     return folder
+
+
+def _sweep(folder: str) -> None:
+    """Remove the sockets of agents that were killed. A git-lfs starts all of its agents in its first seconds."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                if entry.stat(follow_symlinks=False).st_mtime < time.time() - _ABANDONED:
+                    os.unlink(entry.path)
 
 
 def _git_lfs() -> str | None:

@@ -31,7 +31,6 @@ class Boxes:
         self.here: set[bytes] = set()
         self.add_error: Exception | None = None
         self.left = 0
-        self.work_error: Exception | None = None
         self.flush_error: Exception | None = None
         self.fetch_error: Exception | None = None
 
@@ -53,8 +52,6 @@ class Boxes:
         return oid not in self.there
 
     def work(self) -> bool:
-        if self.work_error:
-            raise self.work_error
         self.left -= 1
         return self.left >= 0
 
@@ -185,23 +182,6 @@ def test_what_was_put_off_is_done_when_nobody_asks(boxes: Boxes) -> None:
     Peer(agent).upload(OIDS[0])
     boxes.left = 2
     assert [agent.work() for _ in range(3)] == [True, True, False]
-
-
-def test_what_went_wrong_while_nobody_asked_is_told_to_each_that_is_held(boxes: Boxes) -> None:
-    agent = Agent(boxes)
-    first, second = Peer(agent), Peer(agent)
-    first.upload(OIDS[0])
-    second.upload(OIDS[1])
-    boxes.work_error = RuntimeError("can't start new thread")
-    assert agent.work() is False
-    boxes.work_error = None
-    agent.pause()
-    second.upload(OIDS[2])
-    agent.pause()
-    for peer in (first, second):
-        assert [error["message"] for error in peer.errors()] == ["reported can't start new thread"]
-    assert first.completed() == []
-    assert second.completed() == ["01"]
 
 
 def test_one_is_held_until_all_that_was_gathered_is_sent(boxes: Boxes) -> None:

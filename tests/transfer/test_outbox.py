@@ -240,8 +240,7 @@ def test_whatever_goes_wrong_while_files_are_read_fails_every_flush(
 
     with monkeypatch.context() as patch:
         patch.setattr(f"gds_lfs.transfer.packing.{function}", fail)
-        with pytest.raises(MemoryError):
-            deque(iter(files.outbox.work, False), maxlen=0)
+        deque(iter(files.outbox.work, False), maxlen=0)
     for _ in range(2):
         with pytest.raises(MemoryError):
             files.outbox.flush()

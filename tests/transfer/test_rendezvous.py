@@ -42,5 +42,22 @@ def test_what_a_killed_agent_left_does_not_count() -> None:
     after.close()
 
 
+@pytest.mark.usefixtures("one_git_lfs")
+def test_what_killed_agents_left_is_swept_when_it_is_old() -> None:
+    killed = meet(b"to origin")
+    assert isinstance(killed, Meeting)
+    folder = Path(rendezvous._private_folder())
+    (left,) = folder.iterdir()
+    killed._listener.close()
+    for init, stays in ((b"to elsewhere", True), (b"to a third", False)):
+        after = meet(init)
+        assert isinstance(after, Meeting)
+        assert left.exists() is stays
+        after.close()
+        if stays:
+            os.utime(left, (0, 0))
+    assert list(folder.iterdir()) == []
+
+
 def test_without_git_lfs_there_is_no_meeting() -> None:
     assert meet(b"to origin") is None
