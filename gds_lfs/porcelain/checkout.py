@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 
 from gds_lfs.content.pointer import held_by
 from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError
+from gds_lfs.files import write_all
 from gds_lfs.git.paths import quote
 from gds_lfs.porcelain import sidecars
 from gds_lfs.porcelain.messages import count
 from gds_lfs.porcelain.pointers import PointerFile, in_entries
 from gds_lfs.porcelain.staging import restage
-from gds_lfs.store.files import write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

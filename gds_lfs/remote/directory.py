@@ -10,19 +10,23 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import sys
 import time
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gds_lfs.errors import RemoteError
+from gds_lfs.files import make_below, sync_folder, write_all
 from gds_lfs.remote.base import AbsentRemoteError, Entry, NoSuchKeyError, ShortBodyError
-from gds_lfs.remote.directory_draft import TEMPORARY, FileDraft
+from gds_lfs.remote.draft import Spooled
+from gds_lfs.remote.nameless import Nameless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from gds_lfs.remote.base import Source
+    from gds_lfs.remote.draft import Draft
 
 __all__ = ["DirectoryRemote"]
 
@@ -30,6 +34,7 @@ __all__ = ["DirectoryRemote"]
 LEFTOVER_AGE = 2 * 24 * 3600
 
 _COPY_SIZE = 1 << 20
+_TEMPORARY = "tmp/"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _DENIED = {errno.EACCES, errno.EPERM}
 
@@ -67,20 +72,26 @@ class DirectoryRemote:
 
     def put(self, key: str, source: Source) -> None:
         """Copy, flush, rename."""
-        if self.size(key) == _source_size(source):
-            return
-        with contextlib.closing(self._draft(f"write {key}")) as draft:
-            if isinstance(source, bytes):
-                draft.write(source)
-            else:
-                source.seek(0)
-                while piece := source.read(_COPY_SIZE):
-                    draft.write(piece)
-            draft.put(key)
+        target, size = self._path(key), _source_size(source)
+        try:
+            if _size(target) == size:
+                return
+            self._sweep()
+            temporary = self._path(_TEMPORARY + os.urandom(16).hex())
+            with contextlib.ExitStack() as on_error:
+                on_error.callback(_remove, temporary)
+                self._write(temporary, source)
+                self._rename(temporary, target, size)
+                on_error.pop_all()
+        except OSError as error:
+            raise self._failure(error, f"write {key}") from error
 
-    def draft(self, scratch: Path) -> FileDraft:  # noqa: ARG002  # what is written here need not be copied here
-        """A file in the folder, from its first byte."""
-        return self._draft("write a pack")
+    def draft(self, scratch: Path) -> Draft:
+        """In the folder itself where that leaves nothing of a process that is killed."""
+        if sys.platform == "linux":
+            with contextlib.suppress(OSError):
+                return Nameless(self, self.root, lambda error: self._failure(error, "write a pack"))
+        return Spooled(self, scratch)
 
     def get(self, key: str) -> bytes:
         """The file's bytes."""
@@ -115,7 +126,7 @@ class DirectoryRemote:
             if not self.root.is_dir():
                 raise self._not_there()
             for entry in _walk(self.root / folder, folder + "/" if folder else ""):
-                if entry.key.startswith(prefix) and not entry.key.startswith(TEMPORARY):
+                if entry.key.startswith(prefix) and not entry.key.startswith(_TEMPORARY):
                     yield entry
         except OSError as error:
             raise self._failure(error, f"list {prefix}") from error
@@ -138,16 +149,38 @@ class DirectoryRemote:
     def _path(self, key: str) -> str:
         return os.path.join(self.root, *key.split("/"))
 
-    def _draft(self, doing: str) -> FileDraft:
-        self._sweep()
-        return FileDraft(self.root, lambda error: self._failure(error, doing))
+    def _write(self, path: str, source: Source) -> None:
+        # Not mkstemp: its mode 0600 would shut the colleagues out of a shared folder, whatever the umask.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        descriptor = make_below(self.root, path, lambda path: os.open(path, flags, 0o666))
+        with open(descriptor, "wb", buffering=0):
+            if isinstance(source, bytes):
+                write_all(descriptor, source)
+            else:
+                source.seek(0)
+                while piece := source.read(_COPY_SIZE):
+                    write_all(descriptor, piece)
+            os.fsync(descriptor)
+
+    def _rename(self, temporary: str, target: str, size: int) -> None:
+        try:
+            make_below(self.root, target, lambda target: os.replace(temporary, target))
+        except PermissionError:
+            # Windows refuses to replace a file that someone reads; it is the same object if it is as long.
+            if _size(target) != size:
+                raise
+            os.unlink(temporary)
+        with contextlib.suppress(OSError):  # not every system can open a folder; the rename is atomic without it
+            sync_folder(os.path.dirname(target))
 
     def _sweep(self) -> None:
         if self._swept:
             return
         self._swept = True
-        oldest = time.time() - LEFTOVER_AGE
-        with contextlib.suppress(OSError), os.scandir(self._path(TEMPORARY)) as entries:
+        folder, oldest = self._path(_TEMPORARY), time.time() - LEFTOVER_AGE
+        if os.path.islink(folder.rstrip("/")):
+            return
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):
                     if entry.stat(follow_symlinks=False).st_mtime < oldest:
@@ -194,6 +227,11 @@ def _size(path: str) -> int | None:
         return os.stat(path).st_size
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
 
 
 def _source_size(source: Source) -> int:

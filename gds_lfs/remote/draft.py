@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import io
-import os
 import tempfile
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from gds_lfs.errors import StoreWriteError
+from gds_lfs.files import write_all
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,8 +49,8 @@ class Spooled:
         if self._file is None:
             self._memory.write(data)
             if self._memory.tell() > IN_MEMORY:
-                self._spill(self._memory.getbuffer())
-                self._memory = io.BytesIO()
+                held, self._memory = self._memory.getvalue(), io.BytesIO()
+                self._spill(held)
         else:
             self._spill(data)
 
@@ -69,9 +69,7 @@ class Spooled:
         try:
             if self._file is None:
                 self._file = tempfile.TemporaryFile(dir=self._scratch, buffering=0)  # noqa: SIM115  # `close` closes it
-            left = memoryview(data)
-            while left:
-                left = left[os.write(self._file.fileno(), left) :]
+            write_all(self._file.fileno(), data)
         except OSError as error:
             raise StoreWriteError(
                 f"cannot put a pack together in {self._scratch}: {error.strerror or error}. "

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import weakref
 from collections import OrderedDict
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -66,24 +64,3 @@ class OpenFiles:
 def _close_all(descriptors: OrderedDict[Path, int]) -> None:
     while descriptors:
         os.close(descriptors.popitem()[1])
-
-
-def write_all(descriptor: int, data: bytes | memoryview) -> None:
-    """Write every byte; raises OSError."""
-    written = os.write(descriptor, data)
-    if written < len(data):
-        rest = memoryview(data)[written:]
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a rename in the folder outlast a power cut, where the platform knows how. Raises OSError."""
-    if sys.platform == "win32":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # some network file systems cannot
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -16,10 +16,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gds_lfs.errors import StoreWriteError
+from gds_lfs.files import sync_folder, write_all
 from gds_lfs.lock import FileLock
 from gds_lfs.store import pack
 from gds_lfs.store.catalog import Place
-from gds_lfs.store.files import sync_folder, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

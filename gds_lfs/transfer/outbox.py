@@ -116,13 +116,13 @@ class Outbox:
                 self._read_one()
             for frame in self._frames.values():
                 self._write(frame.flush())
-            last = self._take_pack()
+            if self._pack is not None:
+                self._pack.seal()
             while self._moving:
                 self._finish_one()
-            if last is not None:
-                with contextlib.closing(last):
-                    self._put(last)
-                    self._finish(last)
+            if self._pack is not None:
+                self._put(self._pack)
+                self._finish(self._pack)
             if self._items:
                 self._name()
             self._sent |= self._gathered
@@ -208,24 +208,17 @@ class Outbox:
             self._pack.add(record)
             self._pack.digest()
             if self._pack.size >= PACK_SIZE:
-                self._send_pack()
+                self._send_pack(self._pack)
 
-    def _take_pack(self) -> PackFile | None:
-        """The pack that is being filled, completed."""
-        pack, self._pack = self._pack, None
-        if pack is not None:
-            pack.seal()
-        return pack
+    def _send_pack(self, pack: PackFile) -> None:
+        """Have the full pack sent while the next is filled."""
+        pack.seal()
+        if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor
 
-    def _send_pack(self) -> None:
-        """Have the pack sent while the next is filled."""
-        pack = self._take_pack()
-        if pack is not None:
-            if self._pool is None:
-                from concurrent.futures import ThreadPoolExecutor
-
-                self._pool = ThreadPoolExecutor(self._remote.parallel)
-            self._moving.append((pack, self._pool.submit(self._put, pack)))
+            self._pool = ThreadPoolExecutor(self._remote.parallel)
+        self._moving.append((pack, self._pool.submit(self._put, pack)))
+        self._pack = None
         while len(self._moving) > self._remote.parallel:
             self._finish_one()
 
@@ -233,11 +226,9 @@ class Outbox:
         retrying(pack.put, self._retry)
 
     def _finish_one(self) -> None:
-        pack, moving = self._moving.popleft()
-        with contextlib.ExitStack() as on_error:
-            on_error.callback(pack.close)
-            moving.result()
-            on_error.pop_all()
+        pack, moving = self._moving[0]
+        moving.result()
+        self._moving.popleft()  # before that it is closed by nobody: it is being read
         self._finish(pack)
 
     def _finish(self, pack: PackFile) -> None:

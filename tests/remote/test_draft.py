@@ -64,6 +64,7 @@ def test_no_room(remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     draft = Spooled(remote, tmp_path)
     monkeypatch.setattr(os, "write", full)
-    with pytest.raises(StoreWriteError, match="No space left"):
+    with pytest.raises(StoreWriteError, match="No space left") as kept:
         draft.write(b"x" * (IN_MEMORY + 1))
-    draft.close()
+    draft.close()  # while the error, with all it refers to, is still there
+    assert kept.tb is not None

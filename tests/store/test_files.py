@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from gds_lfs.store.files import OpenFiles, open_to_read, read_at, write_all
+from gds_lfs.files import write_all
+from gds_lfs.store.files import OpenFiles, open_to_read, read_at
 
 
 def test_reading_at_an_offset(tmp_path):

@@ -14,6 +14,8 @@ import pytest
 from gds_lfs.content import chunker
 from gds_lfs.content.hashing import EMPTY, oid_of
 from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError, RemoteError, StoreWriteError
+from gds_lfs.remote.draft import Spooled
+from gds_lfs.store import pack
 from gds_lfs.store.local import LocalStore
 from gds_lfs.transfer.download import download
 from gds_lfs.transfer.inbox import Inbox
@@ -310,3 +312,73 @@ def test_an_inbox_hands_out_files_and_asks_once_for_neighbours(files: Files, tmp
     assert isinstance(mixed[absent], MissingObjectError)
     assert not (folder / absent.hex()).exists()
     session.close()
+
+
+class Watched(Spooled):
+    """Drafts that are counted until they are closed."""
+
+    open = 0
+    refused = b"nothing begins so"
+
+    def __init__(self, remote: MemoryRemote, scratch: Path) -> None:
+        super().__init__(remote, scratch)
+        Watched.open += 1
+        self._counted = True
+
+    def write(self, data: bytes | memoryview) -> None:
+        if bytes(data).startswith(Watched.refused):
+            raise StoreWriteError("full")
+        super().write(data)
+
+    def close(self) -> None:
+        Watched.open -= self._counted
+        self._counted = False
+        super().close()
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> type[Watched]:
+    def draft(self: MemoryRemote, scratch: Path) -> Watched:
+        return Watched(self, scratch)
+
+    monkeypatch.setattr(MemoryRemote, "draft", draft)
+    monkeypatch.setattr(Watched, "open", 0)
+    return Watched
+
+
+@pytest.mark.parametrize("part", [pack.PACK_HEADER, b"GDSF"])
+def test_a_pack_that_finds_no_room_is_closed(
+    files: Files, watched: type[Watched], monkeypatch: pytest.MonkeyPatch, part: bytes
+) -> None:
+    files.add(noise(10_000))
+    monkeypatch.setattr(Watched, "refused", part)
+    with pytest.raises(StoreWriteError, match="full"):
+        files.outbox.flush()
+    assert watched.open == 0
+
+
+@pytest.mark.parametrize("when", ["first pack fails", "no thread can be started"])
+def test_whatever_fails_all_packs_are_closed(
+    files: Files, watched: type[Watched], monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    if when == "first pack fails":
+
+        def fault(name: str, key: str) -> None:
+            if name == "put" and key.startswith("packs/"):
+                raise RemoteError("denied")
+
+        files.remote.fault = fault
+    else:
+
+        def submit(*_: object) -> None:
+            raise RuntimeError("can't start new thread")
+
+        monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor.submit", submit)
+
+    def push() -> None:
+        files.add(noise(40_000_000))
+        files.outbox.flush()
+
+    with pytest.raises((RemoteError, RuntimeError), match=r"denied|can't start"):
+        push()
+    assert watched.open == 0
