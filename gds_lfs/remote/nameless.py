@@ -62,6 +62,7 @@ class Nameless:
                 os.close(descriptor)
 
     def _link(self, target: str) -> None:
-        os.link(f"/proc/self/fd/{self._descriptor}", target, follow_symlinks=True)
+        # With no folder's descriptor Python calls link(2), which follows nothing; an absolute path has no use for it.
+        os.link(f"/proc/self/fd/{self._descriptor}", target, src_dir_fd=self._descriptor, follow_symlinks=True)
         with suppress(OSError):
             sync_folder(os.path.dirname(target))

@@ -49,7 +49,10 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_it_has_no_name_before_it_is_put(remote: DirectoryRemote, draft: Draft) -> None:
+def test_it_has_no_name_before_it_is_put(
+    remote: DirectoryRemote, draft: Draft, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "put", fail(errno.EIO))  # nothing is copied
     draft.write(b"0123")
     draft.write(memoryview(b"456789")[1:])
     assert list(remote.root.rglob("*")) == []
