@@ -24,7 +24,7 @@ from gds_lfs.store.threads import bundles
 from gds_lfs.transfer.consolidate import MAX_SHARDS
 from gds_lfs.transfer.index import RemoteIndex
 from gds_lfs.transfer.packing import PACK_SIZE, Frame, PackFile
-from gds_lfs.transfer.queue import DEFAULT_RETRY, Retry, retrying
+from gds_lfs.transfer.queue import DEFAULT_RETRY, Retry, Throttle, retrying
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -55,7 +55,9 @@ class Outbox:
         self._cache = cache_dir
         self._scratch = scratch
         self._retry = retry
+        self._throttle = Throttle(remote.parallel, retry)
         self._index: RemoteIndex | None = None
+        self._present: dict[bytes, int] = {}
         self._guard = _Guard(self._forget)
         self._lost: list[Exception] = []
         self._unread: dict[Oid, tuple[int, str]] = {}
@@ -162,7 +164,7 @@ class Outbox:
             self._remote.create()
             index = RemoteIndex(self._remote, self._cache, self._retry)
             index.refresh()
-            index.check_packs()
+            self._present = index.check_packs()
             retrying(lambda: check_format(self._remote, create=True), self._retry)
             self._index = index
         return self._index
@@ -223,7 +225,8 @@ class Outbox:
             self._finish_one()
 
     def _put(self, pack: PackFile) -> None:
-        retrying(pack.put, self._retry)
+        if self._present.get(pack.id) != pack.size:  # what an interrupted session sent goes under the same names
+            self._throttle.perform(pack.put)
 
     def _finish_one(self) -> None:
         pack, moving = self._moving[0]

@@ -13,7 +13,8 @@ from __future__ import annotations
 import random
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, final
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeVar, final
 
 from gds_lfs.errors import TransientRemoteError
 from gds_lfs.remote.base import SlowDownError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
 
-__all__ = ["DEFAULT_RETRY", "Meter", "Progress", "Retry", "Silent", "retrying", "run"]
+__all__ = ["DEFAULT_RETRY", "Meter", "Progress", "Retry", "Silent", "Throttle", "retrying", "run"]
 
 _WAITING = 2
 """Jobs that wait for room, so that no worker waits for the thread that takes the results."""
@@ -113,14 +114,15 @@ DEFAULT_RETRY = Retry()
 
 def retrying(call: Callable[[], R], retry: Retry) -> R:
     """What `call` returns, tried again as `run` does it."""
-    return _Run[None, R](lambda _: call(), 1, retry).perform(None)
+    return Throttle(1, retry).perform(call)
 
 
-class _Run(Generic[J, R]):
-    """The state that the jobs of one `run` share."""
+class Throttle:
+    """How many requests may be under way, at most `workers`: fewer while a server has trouble. Safe to use from several
+    threads.
+    """
 
-    def __init__(self, worker: Callable[[J], R], workers: int, retry: Retry) -> None:
-        self.worker = worker
+    def __init__(self, workers: int, retry: Retry) -> None:
         self.workers = workers
         self.retry = retry
         self.room = workers
@@ -128,14 +130,14 @@ class _Run(Generic[J, R]):
         self.changed = threading.Condition()
         self.ending = threading.Event()
 
-    def perform(self, job: J) -> R:
-        """One job, with its retries."""
+    def perform(self, call: Callable[[], R]) -> R:
+        """What `call` returns, when there is room for it and after its retries. Raises what it raises in the end."""
         sleep = self.retry.sleep or self.ending.wait
         failures = 0
         while True:
             self._enter()
             try:
-                result = self.worker(job)
+                result = call()
             except TransientRemoteError as error:
                 failures += 1
                 self._leave(lambda room: max(1, room // 2))
@@ -182,7 +184,7 @@ def run(
     """
     from concurrent.futures import ThreadPoolExecutor, wait  # not paid by a push with nothing new
 
-    state = _Run(worker, workers, retry)
+    state = Throttle(workers, retry)
     executor = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="transfer")
     pending: dict[Future[R], J] = {}
 
@@ -197,7 +199,7 @@ def run(
 
     try:
         for job in jobs:
-            pending[executor.submit(state.perform, job)] = job
+            pending[executor.submit(state.perform, partial(worker, job))] = job
             while len(pending) >= state.room + _WAITING:
                 collect(1)
         collect(len(pending))

@@ -5,6 +5,8 @@ import hashlib
 import io
 import os
 import random
+import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from gds_lfs.content import chunker
 from gds_lfs.content.hashing import EMPTY, oid_of
 from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError, RemoteError, StoreWriteError
+from gds_lfs.remote.base import SlowDownError
 from gds_lfs.remote.draft import Spooled
 from gds_lfs.store import pack
 from gds_lfs.store.local import LocalStore
@@ -382,3 +385,56 @@ def test_whatever_fails_all_packs_are_closed(
     with pytest.raises((RemoteError, RuntimeError), match=r"denied|can't start"):
         push()
     assert watched.open == 0
+
+
+def test_what_an_interrupted_session_sent_is_not_sent_again(files: Files) -> None:
+    content = noise(110_000_000)
+
+    def fault(name: str, key: str) -> None:
+        if name == "put" and key.startswith("packs/") and len(files.remote.keys("packs/")) == 2:
+            raise RemoteError("the connection is gone")
+
+    def push() -> None:
+        files.add(content)
+        files.outbox.flush()
+
+    files.remote.fault = fault
+    with pytest.raises(RemoteError, match="is gone"):
+        push()
+    files.remote.fault = lambda name, key: None
+    there = files.remote.keys("packs/")
+    assert len(there) >= 2
+    files.remote.requests.clear()
+    files.outbox.close()
+    files.outbox = files.another()
+    push()
+    sent = {key for name, key in files.remote.requests if name == "put"}
+    assert sent.isdisjoint(there)
+    assert len([key for key in sent if key.startswith("packs/")]) == len(files.remote.keys("packs/")) - len(there)
+    files.read_back(content)
+
+
+def test_a_server_that_asks_for_fewer_requests_gets_fewer(files: Files) -> None:
+    under_way: list[int] = []
+    counting = threading.Lock()
+    active = 0
+
+    def fault(name: str, key: str) -> None:
+        nonlocal active
+        if name != "put" or not key.startswith("packs/"):
+            return
+        with counting:
+            active += 1
+            under_way.append(active)
+            refused = len(under_way) <= 20
+        time.sleep(0.01)
+        with counting:
+            active -= 1
+        if refused:
+            raise SlowDownError("please")
+
+    files.remote.fault = fault
+    files.add(noise(120_000_000))
+    files.outbox.flush()
+    assert max(under_way) > 1, "the case"
+    assert set(under_way[10:20]) == {1}
