@@ -128,7 +128,7 @@ def push(
         return pointers.in_history(workspace.repo, include).contents if include else {}
 
     wanted = workspace.while_preparing(git_remote, find)
-    _report_sent(workspace, _send(workspace, wanted, git_remote), always=True)
+    _report_sent(workspace, _send(workspace, wanted, git_remote, anew=everything), always=True)
 
 
 def pre_push(workspace: Workspace, git_remote: str, lines: Iterable[str]) -> None:
@@ -214,7 +214,10 @@ def _bring(
         raise MissingObjectError(f"the data of {count(left, 'file')} could not be had")
 
 
-def _send(workspace: Workspace, wanted: Mapping[Oid, bytes], git_remote: str | None) -> UploadReport:
+def _send(
+    workspace: Workspace, wanted: Mapping[Oid, bytes], git_remote: str | None, *, anew: bool = False
+) -> UploadReport:
+    """Send what the remote lacks. With `anew` that may be everything, though it was pushed to before."""
     from gds_lfs.transfer.upload import UploadReport, upload
 
     if not wanted:
@@ -225,7 +228,8 @@ def _send(workspace: Workspace, wanted: Mapping[Oid, bytes], git_remote: str | N
         return foreign_agent.push_through_agent(workspace, program, paths, git_remote)
     remote = workspace.open_push_remote(git_remote)
     try:
-        return upload(workspace.store, remote, workspace.cache, paths, workspace.messages.progress)
+        begun = not anew and workspace.last_pushed(git_remote) == workspace.remote_url(git_remote)
+        return upload(workspace.store, remote, workspace.cache, paths, workspace.messages.progress, begun=begun)
     finally:
         workspace.tell_requests()
 

@@ -202,11 +202,15 @@ class Workspace:
 
         That is so where the last push went, or, before the first, where the data of a clone came from.
         """
-        last = self.settings.get(f"remote.{git_remote}.{PUSHED}")
+        last = self.last_pushed(git_remote)
         if last is not None:
             return last == url
         known = self._known_places()
         return not known or known[0] in (url, _place(self._proposed(None)))
+
+    def last_pushed(self, git_remote: str | None) -> str | None:
+        """The URL that the last push to this git remote sent its data to."""
+        return self.settings.get(f"remote.{git_remote or self.git_remote()}.{PUSHED}")
 
     def remember_push(self, git_remote: str, url: str) -> None:
         """A push to this URL went through. A URL or path that is pushed to has no section of config to note it in."""
