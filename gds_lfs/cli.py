@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -424,9 +425,20 @@ cli.add_command(merge_driver)
 cli.add_command(hook)
 
 
+def _interrupted(*_: object) -> NoReturn:
+    """Say so at once: what is under way may take seconds to end, and git gives the prompt back before."""
+    context = click.get_current_context(silent=True)
+    if context is not None and isinstance(context.obj, Messages):
+        context.obj.progress.done()
+    Messages().error("interrupted")
+    raise KeyboardInterrupt
+
+
 def main() -> None:
     """The entry point: run a command, and turn what a user can cause into a line and an exit code."""
     messages = Messages()
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # it may be ignored, as behind nohup
+        signal.signal(signal.SIGINT, _interrupted)
     gc.disable()  # a command ends before it has made garbage worth looking for
     try:
         code = cli.main(standalone_mode=False)
@@ -437,7 +449,6 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
-        messages.error("interrupted")
         sys.exit(INTERRUPTED)
     except GitDatasetsError as error:
         messages.error(str(error))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -341,6 +343,29 @@ def test_a_push_to_another_remote_takes_history_along(ready: Machine, work: Path
     assert (ready.root / "elsewhere/a.bin").read_bytes() == b"0" * 3000
 
 
+def test_a_drive_that_is_not_mounted_is_not_filled(ready: Machine, work: Path) -> None:
+    commit(ready, work, {"a.bin": b"a" * 5000})
+    ready.git(work, "push", "-q", "-u", "origin", "main")
+    data = ready.root / "data"
+    data.rename(ready.root / "unmounted")
+    data.mkdir()
+    commit(ready, work, {"b.bin": b"b" * 5000})
+    refused = ready.git(work, "push", check=False)
+    assert refused.returncode != 0
+    assert "is the drive mounted" in refused.stderr
+    assert "git datasets push --all" in refused.stderr
+    assert list(data.iterdir()) == []
+    assert ready.git(work, "datasets", "push", check=False).returncode != 0
+    ready.git(work, "datasets", "push", "--all")  # it is said to begin anew: then with all that there is
+    ready.git(work, "push")
+    shutil.rmtree(ready.root / "unmounted")
+    ready.git(ready.root, "clone", "-q", "origin.git", "elsewhere")
+    assert {f.name: f.stat().st_size for f in (ready.root / "elsewhere").glob("*.bin")} == {
+        "a.bin": 5000,
+        "b.bin": 5000,
+    }
+
+
 def test_without_a_named_remote_data_goes_beside_a_local_origin(ready: Machine) -> None:
     origin = ready.bare()
     work = ready.repo()
@@ -360,6 +385,39 @@ def test_no_remote_at_all_is_refused_with_the_way_out(ready: Machine, work: Path
     refused = ready.gd(plain, "push", check=False)
     assert refused.returncode == 8
     assert "git datasets link" in refused.stderr
+
+
+SLOW_TO_END = """
+import sys, time
+from gds_lfs import cli
+from gds_lfs.porcelain import sync
+
+def push(*_, **__):
+    try:
+        print("ready", flush=True)
+        time.sleep(60)
+    finally:
+        time.sleep(3)  # as requests do that are under way
+
+sync.push = push
+sys.argv = ["git-datasets", "push"]
+cli.main()
+"""
+
+
+def test_an_interrupt_is_told_at_once(ready: Machine, work: Path) -> None:
+    command = [sys.executable, "-c", SLOW_TO_END]
+    with subprocess.Popen(
+        command, cwd=work, env=ready.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.readline() == "git datasets: error: interrupted\n"
+        assert process.poll() is None, "the case"
+        assert process.wait(30) == 130
+        assert process.stderr.read().strip() == ""
 
 
 def test_progress_is_for_terminals_and_stdout_stays_empty(ready: Machine, work: Path) -> None:

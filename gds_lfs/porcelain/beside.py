@@ -48,6 +48,7 @@ def beside(work: Callable[[], T]) -> Iterator[Callable[[], T]]:
 
 def _answer(writer: int, work: Callable[[], Any]) -> NoReturn:
     """The copy's whole life: it must not run into what this process does at its end."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # of an interrupt the other one tells
     try:
         data = marshal.dumps(work())
         with open(writer, "wb") as answer:
