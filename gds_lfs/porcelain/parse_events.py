@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -77,7 +78,7 @@ class CommitParse:
         check = Check(self._workspace, registration.index, Scope(self._index, entries), scratch)
         check.show = lambda data: child.show(self._workspace, data)
         if not check.first_stages():
-            raise _refusal(check.engine.finish(), "commit")
+            raise _refusal(check.engine.finish(), "commit", _staging(self._workspace, registration.index))
         return check
 
     def draft(self, check: Check, drafting: Callable[[], Drafted], files: Drafting) -> Drafted:
@@ -103,7 +104,7 @@ class CommitParse:
         stage(SAMPLES, check.samples, (PREPROCESS,))
         result = check.engine.finish()
         if not result.valid:
-            raise _refusal(result, "commit")
+            raise _refusal(result, "commit", _staging(self._workspace, files.registration.index))
         index = files.registration.index
         remember(self._workspace, self._keys[index])
         _tell(self._workspace, index, result)
@@ -200,18 +201,29 @@ def _parse_tip(workspace: Workspace, registration: Registration, tip: str, git_r
     _tell(workspace, registration.index, result)
 
 
-def _refusal(result: Result, what: str) -> DatasetError:
+def _staging(workspace: Workspace, index: bytes) -> str:
+    """What brings into the index what a commit of single files (`git commit FILE`) has in an index of its own, which is
+    gone when it is refused.
+    """
+    alone = workspace.repo.index_path.name.startswith("next-index")
+    return f"git add {quote(index)}; " if alone else ""
+
+
+def _refusal(result: Result, what: str, staging: str = "") -> DatasetError:
     from gds_lfs.dataset.parse.result import FAILED
     from gds_lfs.porcelain.parse_report import finding_lines, output_lines
 
     lines = [f"{result.entry} does not load for somebody else, so nothing was changed:"]
+    alike = Counter((finding.where, finding.text) for finding in result.failures)
     for finding in result.failures:
-        lines += finding_lines(finding)
+        if number := alike.pop((finding.where, finding.text), 0):
+            lines += finding_lines(finding)
+            lines += [f"    (and {number - 1} like it)"] if number > 1 else []
     for stage in result.stages:
         if stage.status == FAILED and stage.output.strip():
             lines += [f"  {stage.name} printed:", *output_lines(stage)]
     verb = what.partition(" ")[0]
-    lines.append(f"To see it whole: git datasets parse. To {verb} all the same: git -c {SETTING}=false {what}")
+    lines.append(f"To see it whole: {staging}git datasets parse. To {verb} all the same: git -c {SETTING}=false {what}")
     return DatasetError("\n".join(lines))
 
 

@@ -118,7 +118,9 @@ def test_a_handler_that_fails_aborts_the_commit_with_nothing_changed(counted: Co
     assert "in an_input: FileNotFoundError" in done.stderr
     assert "    in input a, split training, sample " in done.stderr
     assert "    → git add -f raw.txt" in done.stderr
+    assert "To see it whole: git datasets parse. " in done.stderr
     assert "git -c datasets.parseOnCommit=false commit" in done.stderr
+    assert done.stderr.count("✗") == 1, "the same of two splits"
     assert (digests(repo), git(repo, "ls-files", "-s").stdout) == before
 
     git(repo, "-c", "datasets.parseOnCommit=false", "commit", "-qm", "rows all the same")
@@ -131,6 +133,10 @@ def test_a_handler_that_fails_aborts_the_commit_with_nothing_changed(counted: Co
     assert counted.since() == ["preprocess", "input"]
     assert git(ready_origin(counted), "for-each-ref").stdout == ""
     git(repo, "-c", "datasets.parseOnCommit=false", "push", "-q", "origin", "main")
+
+    counted.write("'raw.txt'", "'raw.csv'")
+    done = git(repo, "commit", "-qm", "another file", "index.py", check=False)
+    assert "To see it whole: git add index.py; git datasets parse. " in done.stderr, "nothing is staged then"
 
 
 def ready_origin(counted: Counted) -> Path:
