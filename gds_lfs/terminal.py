@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time
+import threading
 from typing import Any
 
 PATIENCE = 0.5
@@ -11,12 +11,13 @@ PATIENCE = 0.5
 
 
 class TerminalProgress:
-    """One bar on stderr, drawn once a task has taken `PATIENCE` seconds, gone when it is done."""
+    """One bar on stderr, drawn once a task has taken `PATIENCE` seconds, wherever it is by then; gone when done."""
 
     def __init__(self) -> None:
+        self._drawing = threading.RLock()  # an interrupt may find this thread drawing
+        self._timer: threading.Timer | None = None
         self._bar: Any = None
         self._running = False
-        self._started = 0.0
         self._what = ""
         self._totals = (0, 0)
         self._bytes = 0
@@ -27,30 +28,42 @@ class TerminalProgress:
         self.done()
         self._what, self._totals = what, (total_bytes, total_items)
         self._bytes = self._items = 0
-        self._started = time.monotonic()
         self._running = True
+        self._timer = threading.Timer(PATIENCE, self._draw)
+        self._timer.daemon = True
+        self._timer.start()
 
     def advance(self, size: int, items: int) -> None:
         """So many more bytes and items are done."""
-        if not self._running:
-            return
-        self._bytes += size
-        self._items += items
-        if self._bar is None:
-            if time.monotonic() - self._started < PATIENCE:
-                return
-            self._draw()
-        done = self._bytes if self._totals[0] else self._items
-        self._bar.update(0, completed=done, items=self._items)
+        with self._drawing:
+            self._bytes += size
+            self._items += items
+            if self._bar is not None:
+                self._update()
 
     def done(self) -> None:
         """The task has ended, or its line is needed: nothing is drawn until the next one starts."""
-        self._running = False
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+        if self._timer is not None:
+            self._timer.cancel()
+        with self._drawing:
+            self._running = False
+            if self._bar is not None:
+                self._bar.stop()
+                self._bar = None
+
+    def _update(self) -> None:
+        self._bar.update(0, completed=self._bytes if self._totals[0] else self._items, items=self._items)
 
     def _draw(self) -> None:
+        import rich.progress  # noqa: F401  # which takes a moment, in which nobody has to wait for the lock
+
+        with self._drawing:
+            if self._running and self._bar is None:
+                self._bar = self._new_bar()
+                self._update()
+                self._bar.start()
+
+    def _new_bar(self) -> Any:
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -70,6 +83,6 @@ class TerminalProgress:
             rows = f"/{total_items:,} rows" if total_items else " rows"
             columns = (BarColumn(), TextColumn(f"{{task.fields[items]:,}}{rows}"))
         console = Console(file=sys.stderr, force_terminal=True)
-        self._bar = Progress(TextColumn("{task.description}"), *columns, console=console, transient=True)
-        self._bar.add_task(self._what, total=total_bytes or total_items or None, items=self._items)
-        self._bar.start()
+        bar = Progress(TextColumn("{task.description}"), *columns, console=console, transient=True)
+        bar.add_task(self._what, total=total_bytes or total_items or None, items=self._items)
+        return bar
