@@ -8,7 +8,7 @@ in the store that the new pointers are looked up in, or, on the way from git-lfs
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,15 +25,17 @@ from gds_lfs.porcelain.pointers import LINK, SUBMODULE
 from gds_lfs.porcelain.staging import Blob, stage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from gds_lfs.content.hashing import Oid
     from gds_lfs.content.pointer import Pointer
     from gds_lfs.git.repo import Entry
+    from gds_lfs.porcelain.rewriting import Rewriting
     from gds_lfs.porcelain.workspace import Workspace
     from gds_lfs.remote.base import Remote
 
 ATTRIBUTES = b".gitattributes"
+BRING_THEM = "bring them first: git lfs fetch --all"
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,16 @@ def migrate(workspace: Workspace, conversion: Conversion, *, everything: bool = 
 
     if not workspace.repo.top:
         raise ConfigError("a bare repository has no next commit: migrate in a clone that has a work tree")
-    rewriting = Rewriting(workspace, conversion) if everything else None
+    with closing(Rewriting(workspace, conversion)) if everything else nullcontext() as rewriting:
+        _convert(workspace, conversion, rewriting)
+    if conversion.new is OURS:
+        from gds_lfs.porcelain.install import install_hooks
+
+        install_hooks(workspace)
+    _say_what_is_not_installed(workspace, conversion.new)
+
+
+def _convert(workspace: Workspace, conversion: Conversion, rewriting: Rewriting | None) -> None:
     found = _pointers(workspace, conversion)
     wanted = {known.oid: entry.path for entry, known in found if known.size}
     conversion.secure(workspace, wanted | (rewriting.contents() if rewriting else {}))
@@ -89,27 +100,21 @@ def migrate(workspace: Workspace, conversion: Conversion, *, everything: bool = 
         workspace.messages.note(f"converted {files}; next: git commit")
     else:
         workspace.messages.note(f"nothing here belongs to filter={conversion.old.filter}")
-    if conversion.new is OURS:
-        from gds_lfs.porcelain.install import install_hooks
-
-        install_hooks(workspace)
-    _say_what_is_not_installed(workspace, conversion.new)
 
 
 def bring_in(workspace: Workspace, wanted: Mapping[Oid, bytes]) -> None:
     """Put git-lfs's objects into our store, but for those that it or the dataset remote has.
 
-    Raises MissingObjectError, CorruptObjectError.
+    Raises MissingObjectError, CorruptObjectError, and what keeps the dataset remote from being asked.
     """
     store = workspace.store
     store.recover()
     absent = store.missing(wanted)
     folder = storage(workspace)
     here = [oid for oid in wanted if oid in absent and object_path(folder, oid).is_file()]
-    nowhere = absent.difference(here)
-    if nowhere:
-        nowhere = _not_on_remote(workspace, nowhere)
-    _refuse(workspace, {oid: wanted[oid] for oid in nowhere}, "bring them first: git lfs fetch --all")
+    elsewhere = {oid: wanted[oid] for oid in absent.difference(here)}
+    if elsewhere:
+        _check_remote(workspace, elsewhere)
     with store.writer(framed=True) as writer:
         paths = [object_path(folder, oid) for oid in here]
         for oid, added in zip(here, writer.add_files(paths), strict=True):
@@ -214,26 +219,45 @@ def _is_content(path: bytes, stat: os.stat_result, known: Pointer) -> bool:
     return stat.st_size == known.size and os.path.isfile(path) and oid_of_file(path) == known.oid
 
 
-def _not_on_remote(workspace: Workspace, oids: set[Oid]) -> set[Oid]:
-    """Those of the contents that the dataset remote does not have; all of them where there is none."""
+def _check_remote(workspace: Workspace, wanted: Mapping[Oid, bytes]) -> None:
+    """Raises MissingObjectError for contents that the dataset remote does not have, or what keeps it from being asked.
+
+    The files that depend on it are named before.
+    """
+    from gds_lfs.remote.base import AbsentRemoteError
+
+    advice = BRING_THEM
+    lost = wanted
+    try:
+        if workspace.remote_url() is not None:
+            lost = _not_on_remote(workspace, wanted)
+    except AbsentRemoteError as error:  # nothing was ever sent there, or it is a drive that is not mounted
+        advice = f"{error}\n{BRING_THEM}"
+    except GitDatasetsError:
+        _name(workspace, wanted, f"the dataset remote may have them, but could not be asked; or {BRING_THEM}")
+        raise
+    _refuse(workspace, lost, advice)
+
+
+def _not_on_remote(workspace: Workspace, wanted: Mapping[Oid, bytes]) -> Mapping[Oid, bytes]:
     from gds_lfs.store.pack import CHUNKS, MANIFESTS
     from gds_lfs.transfer.index import RemoteIndex
 
-    try:
-        remote: Remote = workspace.open_remote()
-        index = RemoteIndex(remote, workspace.cache)
-        index.refresh()
-    except GitDatasetsError:
-        return oids
-    return index.missing(MANIFESTS, index.missing(CHUNKS, oids))
+    remote: Remote = workspace.open_remote()
+    index = RemoteIndex(remote, workspace.cache)
+    index.refresh()
+    return {oid: wanted[oid] for oid in index.missing(MANIFESTS, index.missing(CHUNKS, wanted.keys()))}
 
 
 def _refuse(workspace: Workspace, lost: Mapping[Oid, bytes], advice: str) -> None:
     if not lost:
         return
-    paths: Iterable[str] = sorted(map(quote, lost.values()))
-    workspace.messages.warn_paths("the content of these files is not here:", paths, advice)
+    _name(workspace, lost, advice)
     raise MissingObjectError(f"the content of {count(len(lost), 'file')} could not be had; nothing was changed")
+
+
+def _name(workspace: Workspace, lost: Mapping[Oid, bytes], advice: str) -> None:
+    workspace.messages.warn_paths("the content of these files is not here:", sorted(map(quote, lost.values())), advice)
 
 
 def _say_what_is_not_installed(workspace: Workspace, form: Form) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,25 @@ def test_a_content_that_is_nowhere_stops_it_before_anything_changes(full: LfsMac
     assert is_clean(full, full.work)
 
 
+def test_a_remote_that_cannot_be_asked_says_why(full: LfsMachine) -> None:
+    clone = full.clone()
+    full.git(clone, "config", "--unset", "datasets.remote")
+    settings = b"[datasets]\n\tremote = s3://bucket/data\n\tendpoint = https://s3.example.org\n"
+    full.commit({".datasetsconfig": settings}, repo=clone)
+    for options in [], ["--everything"]:
+        refused = full.gd(clone, "migrate", "import", *options, check=False)
+        assert refused.returncode == 8
+        assert "git datasets link s3://bucket/data --endpoint https://s3.example.org" in refused.stderr
+        assert "d/1.bin" in refused.stderr
+        assert "git lfs fetch --all" in refused.stderr
+        assert is_clean(full, clone)
+    full.git(clone, "config", "datasets.remote", full.root / "not mounted")
+    refused = full.gd(clone, "migrate", "import", check=False)
+    assert refused.returncode == 6
+    assert "is the drive mounted" in refused.stderr
+    assert "git lfs fetch --all" in refused.stderr
+
+
 def test_text_that_merely_looks_like_a_pointer_stays(full: LfsMachine) -> None:
     text = blob(full, full.work, "HEAD:large.bin")
     (full.work / "example.md").write_text(text)
@@ -121,12 +141,128 @@ def test_everything(full: LfsMachine) -> None:
     again = full.gd(work, "migrate", "export", "--everything", check=False)
     assert again.returncode == 4
     assert "refs/original/" in again.stderr
-    refs = full.git(work, "for-each-ref", "--format=delete %(refname)", "refs/original/").stdout
-    full.git(work, "update-ref", "--stdin", input=refs)
+    _forget_old_branches(full, work)
     full.gd(work, "migrate", "export", "--everything")
     assert {**digests(work), ".gitattributes": ""} == {**before, ".gitattributes": ""}
     assert is_clean(full, work)
     full.lfs(work, "fsck")
+
+
+def test_everything_sends_no_content_again(full: LfsMachine) -> None:
+    stored = digests(full.data)
+    clone = full.clone()
+    full.gd(clone, "install")
+    full.gd(clone, "migrate", "import", "--everything")
+    full.git(clone, "push", "-q", "--force", "origin", "main")
+    full.gd(full.work, "migrate", "import", "--everything")
+    full.gd(full.work, "push", "--all")
+    full.git(full.work, "push", "-q", "--force", "origin", "main")
+    assert digests(full.data) == stored, "neither from a clone without contents nor from one that has them"
+    full.git(full.root, "clone", "-q", "-c", f"datasets.remote={full.data}", full.origin, "ours")
+    assert digests(full.root / "ours") == digests(full.work)
+    full.commit({"new.bin": b"new"})
+    full.git(full.work, "push", "-q", "origin", "main")
+    assert digests(full.data) != stored, "what is new does arrive"
+
+
+def test_everything_leaves_text_that_merely_looks_like_a_pointer(full: LfsMachine) -> None:
+    work = full.work
+    present = blob(full, work, "HEAD:large.bin")
+    absent = re.sub("sha256:[0-9a-f]{64}", f"sha256:{'0' * 64}", present)
+    copied = (work / ".gitattributes").read_text()
+    texts = {"example.md": present.encode(), "absent.md": absent.encode(), "sample.txt": copied.encode()}
+    full.commit(texts)
+    full.gd(work, "migrate", "import", "--everything")
+    assert is_clean(full, work)
+    for name, text in texts.items():
+        assert blob(full, work, f"HEAD:{name}") == text.decode()
+    assert "filter=datasets" in blob(full, work, "HEAD:.gitattributes")
+    assert blob(full, work, "HEAD:large.bin") == pointer(LARGE["large.bin"])
+    ours = {"ours.md": pointer(LARGE["large.bin"]).encode(), "ours-absent.md": pointer(b"nowhere").encode()}
+    full.commit(ours)
+    _forget_old_branches(full, work)
+    full.gd(work, "migrate", "export", "--everything")
+    assert is_clean(full, work)
+    for name, text in ours.items():
+        assert blob(full, work, f"HEAD:{name}") == text.decode()
+    assert blob(full, work, "HEAD:large.bin") == present
+
+
+def test_everything_heeds_the_attributes_of_each_commit(full: LfsMachine) -> None:
+    work = full.work
+    theirs = blob(full, work, "HEAD:large.bin")
+    tracked = (work / ".gitattributes").read_bytes()
+    folder = b"*.dat filter=lfs diff=lfs merge=lfs -text\n"
+    names = ["d/late.dat", 'd/a "quoted" ü.dat', "d/run.dat", "late.dat"]
+    for name in ["d/run.dat", "d/link.dat"]:
+        (work / name).symlink_to("late.dat")
+    full.commit({name: theirs.encode() for name in names if name != "d/run.dat"})
+    (work / "d/run.dat").unlink()
+    (work / "d/run.dat").write_text(theirs)
+    (work / "d/run.dat").chmod(0o755)
+    full.commit({}, "before")
+    for message, text in {"tracked": folder, "no longer": b"", "again": folder}.items():
+        full.commit({"d/.gitattributes": text}, message)
+    full.git(work, "checkout", "-qb", "side", "HEAD~3")
+    full.commit({".gitattributes": tracked + folder}, "all of them")
+    full.git(work, "merge", "-q", "-m", "merged", "main")
+    full.git(work, "checkout", "-q", "main")
+    full.gd(work, "migrate", "import", "--everything")
+    ours = pointer(LARGE["large.bin"])
+    for name in names:
+        below = name.startswith("d/")
+        found = [blob(full, work, f"main~{number}:{name}") for number in range(4)]
+        assert found == ([ours, theirs, ours, theirs] if below else [theirs] * 4)
+        assert blob(full, work, f"side:{name}") == ours
+        assert blob(full, work, f"side~1:{name}") == ours
+    assert full.git(work, "ls-tree", "main", "d/run.dat").stdout.startswith("100755")
+    assert blob(full, work, "main:d/link.dat") == "late.dat"
+    for branch in "side", "main":
+        full.git(work, "checkout", "-q", branch)
+        assert is_clean(full, work)
+
+
+def test_everything_refuses_a_branch_of_another_work_tree(full: LfsMachine) -> None:
+    work, side = full.work, full.root / "a side"
+    full.git(work, "branch", "side")
+    full.git(work, "worktree", "add", "-q", side, "side")
+    before = full.git(work, "for-each-ref").stdout
+    refused = full.gd(work, "migrate", "import", "--everything", check=False)
+    assert refused.returncode == 4
+    assert f"'side' at '{side}'" in refused.stderr
+    assert "git switch --detach" in refused.stderr
+    there = full.gd(side, "migrate", "import", "--everything", check=False)
+    assert f"'main' at '{work}'" in there.stderr
+    assert full.git(work, "for-each-ref").stdout == before
+    assert is_clean(full, work)
+    assert is_clean(full, side)
+    full.git(side, "switch", "-q", "--detach")
+    full.gd(work, "migrate", "import", "--everything")
+    assert is_clean(full, work)
+    assert is_clean(full, side)
+
+
+def test_everything_in_a_submodule_is_not_another_work_tree(full: LfsMachine) -> None:
+    outer = full.repo("outer")
+    full.git(outer, "submodule", "add", "-q", full.origin, "sub", env={"GIT_LFS_SKIP_SMUDGE": "1"})
+    sub = outer / "sub"
+    full.git(sub, "config", "datasets.remote", full.data)
+    full.gd(sub, "migrate", "import", "--everything")
+    assert blob(full, sub, "HEAD:large.bin") == pointer(LARGE["large.bin"])
+
+
+def test_everything_that_fails_leaves_the_branches(full: LfsMachine) -> None:
+    before = full.git(full.work, "for-each-ref").stdout
+    once = full.root / "refused"
+    hook = full.work / ".git/hooks/reference-transaction"
+    hook.write_text(f'#!/bin/sh\ngrep -q " refs/heads/" && [ ! -e "{once}" ] || exit 0\n: >"{once}"\nexit 1\n')
+    hook.chmod(0o755)
+    failed = full.gd(full.work, "migrate", "import", "--everything", check=False)
+    assert once.exists()
+    assert failed.returncode == 3
+    assert "git fast-import: " in failed.stderr
+    assert "the branches are as they were" in failed.stderr
+    assert full.git(full.work, "for-each-ref").stdout == before
 
 
 def test_everything_wants_a_clean_work_tree_on_a_branch(full: LfsMachine) -> None:
@@ -144,3 +280,8 @@ def test_nothing_to_do(lfs: LfsMachine, tmp_path: Path) -> None:
     done = lfs.gd(empty, "migrate", "import")
     assert "nothing here belongs to filter=lfs" in done.stderr
     assert os.listdir(empty) == [".git"]
+
+
+def _forget_old_branches(machine: LfsMachine, repo: Path) -> None:
+    refs = machine.git(repo, "for-each-ref", "--format=delete %(refname)", "refs/original/").stdout
+    machine.git(repo, "update-ref", "--stdin", input=refs)
