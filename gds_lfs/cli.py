@@ -177,9 +177,10 @@ def link(
     URL is a folder's path (a relative one starts at the top of the work tree) or s3://bucket/prefix. By default it is
     written to .datasetsconfig, which you commit, so that clones find it.
     """
-    from gds_lfs.porcelain import tracking
+    from gds_lfs.porcelain import linking
 
-    tracking.link(_settled(messages), url, git_remote, local=local, endpoint=endpoint, region=region)
+    workspace = _settled(messages)
+    linking.link(workspace, linking.checked(workspace, url, endpoint, region), git_remote, local=local)
 
 
 @cli.command()

@@ -90,7 +90,8 @@ def hook(messages: Messages, name: str, args: tuple[str, ...]) -> None:
         events.pre_commit(open_workspace(messages))
     elif name == "pre-push":
         lines = sys.stdin.read().splitlines()
-        sync.pre_push(open_workspace(messages), args[0] if args else "origin", lines)
+        workspace = open_workspace(messages)
+        sync.pre_push(workspace, workspace.named(args[0] if args else "origin"), lines)
     else:
         try:
             workspace = open_workspace(messages)

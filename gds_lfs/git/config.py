@@ -119,6 +119,15 @@ class Settings:
             raise ConfigError(f"{key} is {value!r}, which is no number (such as 512m or 4g): git config {key} NUMBER")
         return int(found[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[found[2].lower()]
 
+    def subsections(self, section: str, name: str) -> dict[str, list[str]]:
+        """The values of `<section>.<subsection>.<name>`, by the subsection."""
+        found = {}
+        for key, values in self._values.items():
+            middle = key.removeprefix(f"{section}.").removesuffix(f".{name}")
+            if key == f"{section}.{middle}.{name}":
+                found[middle] = [value or "" for _, value in values]
+        return found
+
     def scope(self, key: str) -> str | None:
         """Where the value in effect stands: system, global, local, worktree or command."""
         found = self._values.get(_canonical(key))
@@ -189,44 +198,6 @@ def write_datasetsconfig(repo: Repo, key: str, value: str | None) -> None:
     result = git(command, cwd=repo.folder, env=repo.environment())
     if result.returncode not in (0, _NOTHING_TO_UNSET if value is None else 0):
         raise failure(command, result.returncode, result.stderr)
-
-
-def remote_url(settings: Settings, shared: DatasetsConfig, git_remote: str) -> str | None:
-    """Where the datasets of a git remote are kept, None when nothing says so.
-
-    The user's own config comes before the tracked file: `remote.<name>.datasetsurl`, then `datasets.remote`,
-    then .datasetsconfig. A git remote that is a repository on this machine keeps its datasets itself.
-    """
-    own = settings.get(f"remote.{git_remote}.datasetsurl") or settings.get("datasets.remote") or shared.remote
-    if own:
-        return own
-    neighbour = local_git_dir(settings.get(f"remote.{git_remote}.url") or git_remote, settings.folder)
-    return None if neighbour is None else os.path.normpath(neighbour / "datasets-remote")
-
-
-def local_git_dir(url: str, base: Path) -> Path | None:
-    """The common git dir of a repository on this machine that git would find under `url`, None if there is none."""
-    path = url.removeprefix("file://")
-    if path == url and re.match(r"[^/\\]{2,}:", url):  # a scheme, or host:path
-        return None
-    start = base / os.path.expanduser(path)
-    for candidate in (start / ".git", start, start.with_name(start.name + ".git")):
-        found = _followed(candidate)
-        if (found / "HEAD").is_file() and (found / "objects").is_dir():
-            return found
-    return None
-
-
-def _followed(git_dir: Path) -> Path:
-    """The common git dir behind a `.git` file and a linked worktree's `commondir`, as far as they lead."""
-    try:
-        if git_dir.is_file():
-            text = git_dir.read_text(errors="surrogateescape")
-            git_dir = git_dir.parent / text.removeprefix("gitdir:").strip()
-        common = git_dir / "commondir"
-        return git_dir / common.read_text(errors="surrogateescape").strip() if common.is_file() else git_dir
-    except OSError:
-        return git_dir
 
 
 def _listed(repo: Repo | None) -> list[tuple[str, str, str | None]]:

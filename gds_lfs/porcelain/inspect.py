@@ -13,6 +13,7 @@ from gds_lfs.content.hashing import oid_of_file
 from gds_lfs.errors import CorruptObjectError, MissingObjectError
 from gds_lfs.git import attributes, hooks
 from gds_lfs.git.paths import quote
+from gds_lfs.git.remotes import without_credentials
 from gds_lfs.porcelain import install, pointers, tracking
 from gds_lfs.porcelain.checkout import holds_pointer
 from gds_lfs.porcelain.messages import count
@@ -67,7 +68,7 @@ def status(workspace: Workspace) -> bool:
     _look_at_blobs(workspace, entries, files, None, findings)
     absent = [file for file in files if holds_pointer(repo.absolute(file.path), file)]
     url = workspace.remote_url()
-    messages.result(f"data goes to: {url or 'nowhere yet (git datasets link URL)'}")
+    messages.result(f"data goes to: {without_credentials(url or '') or 'nowhere yet (git datasets link URL)'}")
     size = sum(file.pointer.size for file in files)
     messages.result(f"tracked: {count(len(files), 'file')}, {size:,} bytes")
     for registration in tracking.registrations(workspace):
@@ -141,7 +142,7 @@ def env(messages: Messages, workspace: Workspace | None) -> None:
 
     say(f"repository: {workspace.repo.git_dir}")
     say(f"store: {workspace.repo.common_dir / 'datasets'}")
-    say(f"remote: {workspace.remote_url() or 'none'}")
+    say(f"remote: {without_credentials(workspace.remote_url() or 'none')}")
     say(f"python for index.py: {interpreter(workspace)}")
     report = hooks.status(workspace.repo)
     say(f"hooks: {report.folder} ({', '.join(report.current) or 'none of ours'})")

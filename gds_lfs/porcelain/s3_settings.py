@@ -1,6 +1,6 @@
 """How a repository's `s3://` remote is reached: what the user set, what a tracked file proposes, and whom to trust.
 
-Each setting is `remote.<name>.datasets<key>` (for one git remote) or `datasets.<key>` in git's config:
+Each setting is `datasets.<key>` in git's config, or one of the forms for one git remote (`git/remotes.py`):
 
     endpoint      the server's address, where it is not AWS
     region        of the bucket
@@ -22,6 +22,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from gds_lfs.errors import ConfigError, RemoteError
+from gds_lfs.git.remotes import setting_key
 from gds_lfs.remote.s3_options import S3Options, check_region, parse_endpoint, parse_url
 
 if TYPE_CHECKING:
@@ -37,24 +38,27 @@ def is_s3(url: str) -> bool:
 def s3_options(settings: Settings, shared: DatasetsConfig, git_remote: str, url: str) -> S3Options:
     """The options for an `s3://` URL in effect. Raises RemoteError for a server that nobody has approved."""
 
-    def own(key: str) -> str | None:
-        return settings.get(f"remote.{git_remote}.datasets{key}") or settings.get(f"datasets.{key}") or None
+    def key_of(setting: str) -> str | None:
+        return setting_key(settings, git_remote, setting)
+
+    def own(setting: str) -> str | None:
+        key = key_of(setting)
+        return settings.get(key) if key else None
 
     proposed = shared if url == shared.remote else None  # what it says is about its own URL alone
     endpoint = own("endpoint") or settings.s3_endpoint
     if endpoint is None and proposed is not None and proposed.endpoint:
         endpoint = _approved(settings, proposed)
     region = own("region") or (proposed.region if proposed else None)
-    path_style = own("pathstyle")
     return S3Options(
         endpoint=parse_endpoint(endpoint) if endpoint else None,
         region=check_region(region) if region else None,
         profile=own("profile"),
-        path_style=_boolean(path_style) if path_style else None,
+        path_style=_boolean(settings, key_of("pathstyle")),
         storage_class=own("storageclass"),
         encryption=own("encryption"),
         kms_key=own("kmskey"),
-        timeout=_seconds(own("timeout")),
+        timeout=_seconds(settings, key_of("timeout")),
     )
 
 
@@ -90,17 +94,18 @@ def _approved(settings: Settings, proposed: DatasetsConfig) -> str:
     return endpoint
 
 
-def _boolean(value: str) -> bool:
-    return value.strip().lower() in ("true", "yes", "on", "1")
+def _boolean(settings: Settings, key: str | None) -> bool | None:
+    return settings.get_bool(key) if key else None
 
 
-def _seconds(value: str | None) -> float:
-    if value is None:
+def _seconds(settings: Settings, key: str | None) -> float:
+    if key is None:
         return S3Options.timeout
+    value = settings.get(key) or ""
     try:
         seconds = float(value)
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < 1e6:
-        raise ConfigError(f"datasets.timeout is {value}, which is no number of seconds")
+        raise ConfigError(f"{key} is {value}, which is no number of seconds")
     return seconds

@@ -1,4 +1,4 @@
-"""`git datasets track`, `untrack`, `new` and `link`: what the tracked text files say.
+"""`git datasets track`, `untrack` and `new`: what the tracked text files say.
 
 A pattern is one line of `.gitattributes`. A dataset is a section of `.datasetsconfig` that names its database, plus
 the attributes of that database and of one folder for each File field, plus ignore rules for SQLite's sidecars.
@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gds_lfs.errors import ConfigError, GitError
+from gds_lfs.errors import ConfigError
 from gds_lfs.git import attributes
 from gds_lfs.git.config import DATASETS_CONFIG, write_datasetsconfig
 from gds_lfs.git.paths import quote
 from gds_lfs.porcelain.install import ensure_installed, install_hooks
-from gds_lfs.remote.base import open_remote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -185,74 +184,6 @@ def new(workspace: Workspace, name: str) -> None:
     file.write_text(TEMPLATE, encoding="utf-8")
     workspace.messages.note(f"wrote {quote(path)}")
     track(workspace, [name])
-
-
-def link(
-    workspace: Workspace,
-    url: str,
-    git_remote: str | None,
-    *,
-    local: bool,
-    endpoint: str | None = None,
-    region: str | None = None,
-) -> None:
-    """Name the dataset remote: for everyone in .datasetsconfig, or for this clone (of one git remote) alone.
-
-    The server that the user names here may have requests signed with their credentials from now on.
-
-    Raises ConfigError or RemoteError for what names no place.
-    """
-    from gds_lfs.porcelain.s3_settings import checked_place
-    from gds_lfs.remote.directory import DirectoryRemote
-
-    remote = open_remote(url, workspace.base)  # says what is wrong with the URL before anything is written
-    if isinstance(remote, DirectoryRemote) and not remote.root.parent.is_dir():
-        workspace.messages.warn(f"{remote.root.parent} is not there: is the drive mounted? The first push needs it")
-    workspace.check_git_remote(git_remote)
-    endpoint, region = checked_place(url, endpoint, region)
-    where = f"{url} ({endpoint})" if endpoint else url
-    settings = {"url": url, "endpoint": endpoint, "region": region}
-    if git_remote or local:
-        prefix = f"remote.{git_remote}.datasets" if git_remote else "datasets."
-        for name, value in settings.items():
-            _set_local(workspace, prefix + ("remote" if name == "url" and not git_remote else name), value)
-        scope = f"git config {prefix}{'url' if git_remote else 'remote'}"
-        workspace.messages.note(f"this clone sends data to {where} ({scope})")
-        return
-    file = workspace.repo.work_tree / DATASETS_CONFIG
-    text = file.read_bytes() if file.exists() else None
-    before = workspace.shared_config()
-    changed = (before.remote, before.endpoint, before.region) != (url, endpoint, region)
-    if changed:
-        for name, value in settings.items():
-            write_datasetsconfig(workspace.repo, "datasets.remote" if name == "url" else f"datasets.{name}", value)
-    try:
-        workspace.repo.run("add", "--", DATASETS_CONFIG)
-    except GitError:
-        file.unlink() if text is None else file.write_bytes(text)
-        raise
-    if endpoint:
-        _trust(workspace, endpoint)
-    workspace.confirm(url, endpoint)
-    if changed:
-        workspace.messages.note(f"data goes to {where}; staged .datasetsconfig, so that clones find it: commit it")
-    else:
-        workspace.messages.note(f"data goes to {where}, as .datasetsconfig says")
-
-
-def _set_local(workspace: Workspace, key: str, value: str | None) -> None:
-    if value is None:
-        workspace.repo.run("config", "--local", "--unset-all", key, check=False)
-    else:
-        workspace.repo.run("config", "--local", "--replace-all", key, value)
-
-
-def _trust(workspace: Workspace, endpoint: str) -> None:
-    """Approve a server for this user, in all their repositories."""
-    from gds_lfs.porcelain.s3_settings import TRUSTED_ENDPOINT, trusted
-
-    if not trusted(workspace.settings, endpoint):
-        workspace.repo.run("config", "--global", "--add", TRUSTED_ENDPOINT, endpoint)
 
 
 def _track_dataset(workspace: Workspace, index: bytes) -> None:

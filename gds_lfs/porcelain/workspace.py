@@ -1,7 +1,7 @@
 """A repository as the verbs see it: git's side, the local store, and the remote that belongs to it.
 
-Which remote, in order (see `git/config.py`): `remote.<name>.datasetsurl` and `datasets.remote` in the user's own
-config; `datasets.remote` in the tracked `.datasetsconfig`; beside a git remote that is a folder on this machine.
+Which remote, in order (see `git/remotes.py`): what the user's own config says of the git remote, of its URL, or of all;
+`datasets.remote` in the tracked `.datasetsconfig`; beside a git remote that is a folder on this machine.
 A place that only a tracked file names is remembered at its first use. When a later commit names another one, a push
 is refused until `git datasets link` confirms it: nobody's data moves because somebody's commit said so. Where an S3
 remote's server, region and credentials come from is told in `s3_settings.py`.
@@ -15,7 +15,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from gds_lfs.errors import ConfigError, GitDatasetsError, RemoteError, StoreWriteError
-from gds_lfs.git.config import DatasetsConfig, Settings, cache_dir, read_datasetsconfig, remote_url
+from gds_lfs.git.config import DatasetsConfig, Settings, cache_dir, read_datasetsconfig
+from gds_lfs.git.remotes import name_of, remote_url, without_credentials
 from gds_lfs.git.repo import Repo
 from gds_lfs.porcelain.messages import count
 
@@ -53,6 +54,10 @@ class Workspace:
     @cached_property
     def settings(self) -> Settings:
         return Settings.read(self.repo)
+
+    def forget_settings(self) -> None:
+        """To be called after git's config was changed: whoever asks next reads it anew."""
+        self.__dict__.pop("settings", None)
 
     @cached_property
     def store(self) -> LocalStore:
@@ -97,6 +102,10 @@ class Workspace:
     def git_remotes(self) -> list[str]:
         """The names of the git remotes."""
         return os.fsdecode(self.repo.run("remote", check=False)).split()
+
+    def named(self, git_remote: str) -> str:
+        """The git remote that a URL belongs to; a name, and a URL of none, as it is."""
+        return name_of(self.settings, git_remote)
 
     def check_git_remote(self, name: str | None) -> None:
         """Raises ConfigError for a git remote that is neither known nor a URL or path."""
@@ -152,7 +161,7 @@ class Workspace:
         url = remote_url(self.settings, shared, name)
         if url is None:
             raise RemoteError(
-                f"no dataset remote is known for {name!r}: name one with `git datasets link URL` "
+                f"no dataset remote is known for {without_credentials(name)!r}: name one with `git datasets link URL` "
                 f"(a folder's path, or s3://bucket/prefix)"
             )
         options = self._s3_options(name, shared, url)
@@ -210,12 +219,13 @@ class Workspace:
 
     def last_pushed(self, git_remote: str | None) -> str | None:
         """The URL that the last push to this git remote sent its data to."""
-        return self.settings.get(f"remote.{git_remote or self.git_remote()}.{PUSHED}")
+        return self.settings.get(f"remote.{self.named(git_remote or self.git_remote())}.{PUSHED}")
 
     def remember_push(self, git_remote: str, url: str) -> None:
         """A push to this URL went through. A URL or path that is pushed to has no section of config to note it in."""
-        if git_remote in self.git_remotes():
-            self.repo.run("config", "--local", f"remote.{git_remote}.{PUSHED}", url, check=False)
+        name = self.named(git_remote)
+        if name in self.git_remotes():
+            self.repo.run("config", "--local", f"remote.{name}.{PUSHED}", url, check=False)
 
     @property
     def base(self) -> Path:
@@ -237,7 +247,7 @@ class Workspace:
     def _remember(self, place: str) -> None:
         if place not in self._known_places():
             self.repo.run("config", "--local", "--add", KNOWN_REMOTE, place, check=False)
-            self.__dict__.pop("settings", None)
+            self.forget_settings()
 
 
 def _place(shared: DatasetsConfig) -> str:

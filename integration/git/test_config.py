@@ -8,11 +8,10 @@ from gds_lfs.errors import ConfigError
 from gds_lfs.git.config import (
     DatasetsConfig,
     Settings,
-    local_git_dir,
     read_datasetsconfig,
-    remote_url,
     write_datasetsconfig,
 )
+from gds_lfs.git.remotes import local_git_dir, remote_url
 from gds_lfs.git.repo import Repo
 
 

@@ -77,6 +77,12 @@ def test_a_timeout_that_is_none(value: str) -> None:
         s3_options(settings({"datasets.timeout": value}), DatasetsConfig(), "origin", URL)
 
 
+def test_a_url_may_have_settings_of_its_own() -> None:
+    values = {"datasets.https://h/x.git.region": "mine", "datasets.region": "all"}
+    assert s3_options(settings(values), DatasetsConfig(), "https://h/x.git", URL).region == "mine"
+    assert s3_options(settings(values), DatasetsConfig(), "origin", URL).region == "all"
+
+
 def test_a_place_is_checked_before_it_is_kept() -> None:
     assert checked_place(URL, "HTTP://127.0.0.1:80/", "r") == ("http://127.0.0.1", "r")
     assert checked_place("/mnt/nas", None, None) == (None, None)
