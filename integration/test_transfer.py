@@ -420,6 +420,14 @@ def test_an_interrupt_is_told_at_once(ready: Machine, work: Path) -> None:
         assert process.stderr.read().strip() == ""
 
 
+def test_a_remote_that_a_commit_took_away_is_no_other_remote(ready: Machine, work: Path) -> None:
+    ready.git(work, "rm", "-qf", ".datasetsconfig")
+    commit(ready, work, {"a.bin": b"a" * 3000})
+    refused = ready.gd(work, "push", "https://git.example.org/x.git", check=False)
+    assert refused.returncode == 8
+    assert "no dataset remote is known" in refused.stderr
+
+
 def test_progress_is_for_terminals_and_stdout_stays_empty(ready: Machine, work: Path) -> None:
     commit(ready, work, {f"{i}.bin": os.urandom(200_000) for i in range(30)})
     piped = ready.gd(work, "push")

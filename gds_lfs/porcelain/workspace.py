@@ -145,7 +145,8 @@ class Workspace:
         """The dataset remote, for writing. Raises ConfigError when a tracked file changed it unconfirmed."""
         name, shared = git_remote or self.git_remote(), self._proposed(None)
         known = self._known_places()
-        if remote_url(self.settings, shared, name) == shared.remote and known and _place(shared) not in known:
+        from_tracked = shared.remote is not None and remote_url(self.settings, shared, name) == shared.remote
+        if from_tracked and known and _place(shared) not in known:
             from gds_lfs.porcelain.s3_settings import link_command
 
             raise ConfigError(
