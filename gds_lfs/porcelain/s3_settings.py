@@ -18,6 +18,7 @@ signature made with the user's credentials, so a server that only a tracked file
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import TYPE_CHECKING
 
@@ -95,7 +96,13 @@ def _approved(settings: Settings, proposed: DatasetsConfig) -> str:
 
 
 def _boolean(settings: Settings, key: str | None) -> bool | None:
-    return settings.get_bool(key) if key else None
+    """What a key says, in any of git's spellings. Raises ConfigError for anything else."""
+    if key is None:
+        return None
+    value = settings.get(key) or ""
+    if not re.fullmatch(r"true|yes|on|false|no|off|[+-]?\d+", value.strip(), re.IGNORECASE | re.ASCII):
+        raise ConfigError(f"{key} is {value!r}, which is neither true nor false: git config {key} true (or false)")
+    return settings.get_bool(key)
 
 
 def _seconds(settings: Settings, key: str | None) -> float:

@@ -77,6 +77,18 @@ def test_a_timeout_that_is_none(value: str) -> None:
         s3_options(settings({"datasets.timeout": value}), DatasetsConfig(), "origin", URL)
 
 
+@pytest.mark.parametrize(("value", "meant"), [("true", True), ("On", True), ("1", True), ("no", False), ("0", False)])
+def test_a_path_style_in_any_of_gits_spellings(value: str, meant: bool) -> None:
+    found = s3_options(settings({"datasets.pathstyle": value}), DatasetsConfig(), "origin", URL)
+    assert found.path_style is meant
+
+
+@pytest.mark.parametrize("key", ["datasets.pathstyle", "remote.origin.datasetspathstyle"])
+def test_a_path_style_that_is_none_is_refused_by_name(key: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^{key} is 'maybe'"):
+        s3_options(settings({key: "maybe"}), DatasetsConfig(), "origin", URL)
+
+
 def test_a_url_may_have_settings_of_its_own() -> None:
     values = {"datasets.https://h/x.git.region": "mine", "datasets.region": "all"}
     assert s3_options(settings(values), DatasetsConfig(), "https://h/x.git", URL).region == "mine"
