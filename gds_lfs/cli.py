@@ -85,8 +85,19 @@ def _settled(messages: Messages) -> Workspace:
 @click.option("--lfs-agent", is_flag=True, help="Have git-lfs move this repository's objects through our remotes.")
 @click.option("--remote", "url", metavar="URL", help="With --lfs-agent: the folder or bucket that data goes to.")
 @click.option("--for", "git_remote", metavar="REMOTE", help="With --lfs-agent: only for this git remote (name or URL).")
+@click.option("--endpoint", metavar="URL", help="With --remote: the S3 server, where it is not AWS.")
+@click.option("--region", help="With --remote: the S3 bucket's region.")
 @click.pass_obj
-def install(messages: Messages, *, local: bool, lfs_agent: bool, url: str | None, git_remote: str | None) -> None:
+def install(
+    messages: Messages,
+    *,
+    local: bool,
+    lfs_agent: bool,
+    url: str | None,
+    git_remote: str | None,
+    endpoint: str | None,
+    region: str | None,
+) -> None:
     """Set git up, once per user; inside a repository with data also its hooks.
 
     Writes the filter and the merge driver to your git config (filter.datasets.*, merge.datasets.*). With --lfs-agent
@@ -97,10 +108,10 @@ def install(messages: Messages, *, local: bool, lfs_agent: bool, url: str | None
     if lfs_agent:
         from gds_lfs.porcelain.install_lfs import install_agent
 
-        install_agent(open_workspace(messages), url, git_remote)
+        install_agent(open_workspace(messages), url, git_remote, endpoint, region)
         return
-    if url or git_remote:
-        raise click.UsageError("--remote and --for belong to --lfs-agent")
+    if url or git_remote or endpoint or region:
+        raise click.UsageError("--remote, --for, --endpoint and --region belong to --lfs-agent")
     verbs.install(messages, "local" if local else "global")
     try:
         workspace = open_workspace(messages)
@@ -112,11 +123,18 @@ def install(messages: Messages, *, local: bool, lfs_agent: bool, url: str | None
 
 
 @cli.command()
+@click.option("--lfs-agent", is_flag=True, help="Only what install --lfs-agent wrote in this repository.")
 @click.pass_obj
-def uninstall(messages: Messages) -> None:
-    """Take back what install wrote, from your git config and from this repository."""
+def uninstall(messages: Messages, *, lfs_agent: bool) -> None:
+    """Take back what install wrote, from your git config and from this repository. Where data goes stays written."""
     from gds_lfs.porcelain import install as verbs
 
+    if lfs_agent:
+        from gds_lfs.porcelain.install_lfs import uninstall_agent
+
+        removed = uninstall_agent(open_workspace(messages))
+        messages.note("removed " + ", ".join(removed) if removed else "the agent was not installed here")
+        return
     try:
         workspace = open_workspace(messages)
     except NotARepositoryError:

@@ -374,6 +374,114 @@ def test_install_twice_and_taking_it_back(lfs: LfsMachine) -> None:
     assert "lfs.concurrenttransfers=4" in listed, "the user's own"
 
 
+def test_the_agent_alone_is_taken_back(lfs: LfsMachine) -> None:
+    other = lfs.repo("other")
+    lfs.gd(lfs.root, "install")
+    lfs.configure(other)
+    said = lfs.gd(lfs.work, "uninstall", "--lfs-agent").stderr
+    assert "removed lfs.concurrenttransfers, lfs.customtransfer.datasets.concurrent" in said
+    listed = lfs.git(lfs.work, "config", "--list").stdout
+    assert "customtransfer" not in listed
+    assert "standalonetransferagent" not in listed
+    assert "filter.datasets.process=" in listed
+    assert f"datasets.remote={lfs.data}" in listed, "as after link"
+    assert "standalonetransferagent" in lfs.git(other, "config", "--list").stdout
+    assert "was not installed here" in lfs.gd(lfs.work, "uninstall", "--lfs-agent").stderr
+    assert lfs.gd(lfs.home, "uninstall", "--lfs-agent", check=False).returncode == 3
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "code"),
+    [
+        ("gs://bucket/x", (), 8),
+        ("gs://user:secret@bucket/x", (), 8),
+        ("s3://user:secret@host/x", (), 8),
+        ("s3:/bucket/x", (), 8),
+        ("/data", ("--region", "here"), 4),
+        ("s3://bucket/x", ("--endpoint", "https://user:secret@host"), 8),
+    ],
+)
+def test_a_place_is_checked_as_link_does(lfs: LfsMachine, url: str, options: tuple[str, ...], code: int) -> None:
+    before = (lfs.work / ".git/config").read_text()
+    refused = lfs.gd(lfs.work, "install", "--lfs-agent", "--remote", url, *options, check=False)
+    linked = lfs.gd(lfs.work, "link", "--local", url, *options, check=False)
+    assert (refused.returncode, refused.stderr) == (linked.returncode, linked.stderr)
+    assert refused.returncode == code
+    assert "secret" not in refused.stderr
+    assert (lfs.work / ".git/config").read_text() == before
+
+
+def test_a_place_is_kept_as_link_does(lfs: LfsMachine) -> None:
+    said = lfs.gd(lfs.work, "install", "--lfs-agent", "--remote", lfs.root / "mnt/data").stderr
+    assert f"{lfs.root / 'mnt'} is not there" in said
+    bucket = ("s3://bucket/x", "--endpoint", "http://127.0.0.1:9", "--region", "here")
+    lfs.gd(lfs.work, "install", "--lfs-agent", "--for", "origin", "--remote", *bucket)
+    written = lfs.git(lfs.work, "config", "--get-regexp", r"^remote\.origin\.datasets").stdout.splitlines()
+    assert [line.partition(" ")[2] for line in written] == ["s3://bucket/x", "http://127.0.0.1:9", "here"]
+    lfs.gd(lfs.work, "install", "--lfs-agent", "--for", "origin", "--remote", lfs.data)
+    written = lfs.git(lfs.work, "config", "--get-regexp", r"^remote\.origin\.datasets").stdout
+    assert written == f"remote.origin.datasetsurl {lfs.data}\n"
+    assert lfs.gd(lfs.work, "install", "--endpoint", "http://x", check=False).returncode == 2
+    refused = lfs.gd(lfs.work, "install", "--lfs-agent", "--remote", "origin", "--region", "here", check=False)
+    assert refused.returncode == 4
+
+
+def test_one_remote_after_all_is_said_to_narrow_nothing(lfs: LfsMachine) -> None:
+    said = lfs.gd(lfs.work, "install", "--lfs-agent", "--for", "origin").stderr
+    assert "so does what belongs to every other git remote" in said
+    assert "`git datasets uninstall --lfs-agent`" in said
+    lfs.gd(lfs.work, "uninstall", "--lfs-agent")
+    assert "every other" not in lfs.gd(lfs.work, "install", "--lfs-agent", "--for", "origin").stderr
+
+
+def test_two_urls_side_by_side(lfs: LfsMachine) -> None:
+    lfs.gd(lfs.work, "uninstall", "--lfs-agent")
+    places = {}
+    for name in ("one", "two"):
+        url = lfs.bare(f"{name}.git").as_uri()
+        places[url] = lfs.root / f"data-{name}"
+        lfs.gd(lfs.work, "install", "--lfs-agent", "--for", url, "--remote", places[url])
+    assert lfs.git(lfs.work, "config", "datasets.remote").stdout == f"{lfs.data}\n", "what was said of all others"
+    for number, (url, place) in enumerate(places.items()):
+        lfs.commit({"a.bin": noise(5000, number)})
+        lfs.git(lfs.work, "push", "-q", url, "main")
+        assert len(list(place.rglob("*.pack"))) == 1
+    second = list(places)[1]
+    assert not lfs.data.exists()
+    lfs.git(lfs.work, "push", "-q", "origin", "main")
+    assert not lfs.data.exists(), "git-lfs's own way"
+    clone = lfs.root / "clone"
+    lfs.git(lfs.root, "clone", "-q", second, "clone", env={"GIT_LFS_SKIP_SMUDGE": "1"})
+    lfs.gd(clone, "install", "--lfs-agent", "--for", second, "--remote", places[second])
+    lfs.lfs(clone, "pull")
+    assert contents(clone) == contents(lfs.work)
+
+
+def test_a_remotes_url_is_that_remote(lfs: LfsMachine) -> None:
+    lfs.gd(lfs.work, "uninstall", "--lfs-agent")
+    lfs.gd(lfs.work, "install", "--lfs-agent", "--for", lfs.origin, "--remote", lfs.root / "mine")
+    assert lfs.git(lfs.work, "config", "remote.origin.datasetsurl").stdout == f"{lfs.root / 'mine'}\n"
+    assert lfs.git(lfs.work, "config", "datasets.remote").stdout == f"{lfs.data}\n"
+    for number, spelled in enumerate((lfs.origin, lfs.origin.as_uri(), "origin")):
+        lfs.commit({"a.bin": noise(5000, number)})
+        lfs.git(lfs.work, "push", "-q", spelled, "main")
+        assert len(list((lfs.root / "mine").rglob("*.pack"))) == number + 1
+    assert not lfs.data.exists()
+
+
+def test_a_password_in_a_git_remotes_url_is_neither_shown_nor_written_again(lfs: LfsMachine) -> None:
+    lfs.git(lfs.work, "remote", "add", "web", "https://user:secret@git.invalid/x.git")
+    before = (lfs.work / ".git/config").read_text().count("secret")
+    for spelled in ("web", "https://user:secret@git.invalid/x.git", "https://user:secret@git.invalid/y.git"):
+        said = lfs.gd(lfs.work, "install", "--lfs-agent", "--for", spelled, "--remote", lfs.data).stderr
+        assert "secret" not in said
+    config = (lfs.work / ".git/config").read_text()
+    assert config.count("secret") == before
+    assert "secret" not in lfs.gd(lfs.work, "uninstall", "--lfs-agent").stderr
+    assert '[lfs "https://git.invalid/x.git/info/lfs"]' in config
+    assert '[datasets "https://git.invalid/y.git"]' in config
+
+
 def test_init_is_answered_outside_a_repository_and_the_request_says_why(lfs: LfsMachine) -> None:
     lines = [
         {"event": "init", "operation": "download", "remote": "origin", "concurrent": False, "concurrenttransfers": 3},
