@@ -9,12 +9,14 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from gds_lfs.content.pointer import has_conflict
+from gds_lfs.content.pointer import MAX_SIZE, PREFIX, has_conflict
 from gds_lfs.errors import ConfigError, DatasetError
 from gds_lfs.git import attributes
 from gds_lfs.git.paths import quote
 from gds_lfs.porcelain import child, journal, reconciling, recovery, sidecars, tracking
 from gds_lfs.porcelain.add import stored
+from gds_lfs.porcelain.install import is_installed
+from gds_lfs.porcelain.pointers import LINK, SUBMODULE
 from gds_lfs.porcelain.staging import stage
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from gds_lfs.porcelain.workspace import Workspace
 
 LARGEST_CONFLICT = 8192
+MOST_NAMED = 10
 
 
 def pre_commit(workspace: Workspace) -> None:
@@ -37,7 +40,7 @@ def pre_commit(workspace: Workspace) -> None:
     with journal.writing(workspace):
         unfinished = recovery.recover(workspace, index)
         changes = list(repo.changed_staged())
-        _refuse_conflicts(workspace, changes)
+        _refuse_bad_content(workspace, changes)
         _fold_databases(workspace, changes, index)
         changed = {change.path for change in changes}
         found = staged_registrations(workspace)
@@ -107,16 +110,35 @@ def staged_registrations(workspace: Workspace) -> list[Registration]:
     return list(found.values())
 
 
-def _refuse_conflicts(workspace: Workspace, changes: Sequence[Change]) -> None:
-    """Conflict markers around pointers are nobody's data."""
-    repo = workspace.repo
+def _refuse_bad_content(workspace: Workspace, changes: Sequence[Change]) -> None:
+    """Conflict markers around pointers are nobody's data. Nor is raw data, which no filter made a pointer, for git."""
     shas = {change.new_sha: change.path for change in changes if change.new_mode}
-    for sha, text in repo.small_blobs(shas, LARGEST_CONFLICT):
+    no_data = {workspace.repo.blob_id(b"")}
+    for sha, text in workspace.repo.small_blobs(shas, LARGEST_CONFLICT):
         if has_conflict(text):
             raise DatasetError(
                 f"{quote(shas[sha])} holds conflict markers around pointers, not data.\n"
                 f"Choose a side with `git checkout --ours` or `--theirs`, then add it"
             )
+        if len(text) <= MAX_SIZE and text.startswith(PREFIX):
+            no_data.add(sha)
+    plain = [c for c in changes if c.new_mode not in (0, LINK, SUBMODULE) and c.new_sha != c.old_sha]
+    _refuse_raw_data(workspace, [change.path for change in plain if change.new_sha not in no_data])
+
+
+def _refuse_raw_data(workspace: Workspace, paths: Sequence[bytes]) -> None:
+    """Raise ConfigError when files with these contents should be pointers, and git has no filter to make them so."""
+    if not paths or is_installed(workspace):
+        return
+    # as `git add` asks: it is its work that is looked at
+    names = [quote(path) for path, ours in attributes.check(workspace.repo, paths).items() if ours]
+    if names:
+        more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+        raise ConfigError(
+            f"git does not know the filter here, so these would go into git itself: "
+            f"{', '.join(names[:MOST_NAMED])}{more}.\n"
+            f"`git datasets install`, then `git add --renormalize .`, and commit again"
+        )
 
 
 def _refuse_an_empty_commit(workspace: Workspace, index: Path) -> None:

@@ -59,13 +59,14 @@ def install(messages: Messages, scope: str = "global") -> bool:
 
 def is_installed(workspace: Workspace) -> bool:
     """Whether git knows the filter here; without it tracked contents go into git itself."""
-    return bool(workspace.settings.get("filter.datasets.process"))
+    return any(workspace.settings.get(f"filter.datasets.{key}") for key in ("process", "clean"))
 
 
 def ensure_installed(workspace: Workspace) -> None:
     """Install for this repository where nobody has installed at all: what is tracked must not go into git itself."""
     if not is_installed(workspace):
         install(workspace.messages, "local")
+        workspace.forget_settings()
         workspace.messages.note("`git datasets install` does that once for all your repositories, clones as well")
 
 
@@ -80,11 +81,17 @@ def uninstall(messages: Messages, workspace: Workspace | None) -> None:
     if workspace is not None:
         from gds_lfs.porcelain.install_lfs import uninstall_agent
 
+        workspace.forget_settings()
+
         removed += [f"hook {name}" for name in hooks.uninstall(workspace.repo).changed]
         removed += uninstall_agent(workspace)
     messages.note("removed " + ", ".join(removed) if removed else "nothing was installed")
     if removed and workspace is None:
-        messages.note("hooks in repositories stay harmless; run it inside one to remove them there too")
+        messages.note(
+            "hooks in repositories stay, and let no data into git itself; run it inside one to remove them there too"
+        )
+    if removed and workspace is not None and has_data(workspace) and not is_installed(workspace):
+        messages.warn("what is added to this repository's tracked files goes into git itself from now on")
 
 
 def has_data(workspace: Workspace) -> bool:

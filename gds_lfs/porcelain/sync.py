@@ -78,12 +78,14 @@ def pull(workspace: Workspace, selection: Selection, git_remote: str | None = No
 
     Raises what kept some from coming (RemoteError, MissingObjectError), after all others were filled in.
     """
-    from gds_lfs.porcelain.install import install_hooks_quietly
+    from gds_lfs.porcelain.install import ensure_installed, has_data, install_hooks_quietly, is_installed
 
     workspace.check_git_remote(git_remote)
     install_hooks_quietly(workspace)
     workspace.prepare_remote(git_remote)
     files = checkout.unfilled(workspace, selection)
+    if not is_installed(workspace) and (files or has_data(workspace)):
+        ensure_installed(workspace)
     if selection.include and not files:
         _say_unmatched(workspace, selection, (f.path for f in _index_pointers(workspace)))
     _say_unmerged(workspace, selection)
