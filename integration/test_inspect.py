@@ -96,3 +96,19 @@ def test_a_bare_repository_says_what_needs_a_work_tree(ready: Machine, work: Pat
         refused = ready.gd(bare, *verb, check=False)
         assert refused.returncode == 3
         assert "work tree" in refused.stderr
+
+
+def test_fsck_does_not_call_good_what_is_not_here(ready: Machine, work: Path) -> None:
+    for name in ("a.bin", "b.bin"):  # a pack for each
+        (work / name).write_bytes(name.encode() * 1000)
+        ready.git(work, "add", "-A")
+        ready.git(work, "commit", "-qm", name)
+        ready.git(work, "push", "-q", "origin", "main")
+    ready.git(ready.root, "clone", "-q", "origin.git", "clone", env={"GIT_DATASETS_SKIP_SMUDGE": "1"})
+    told = ready.gd(ready.root / "clone", "fsck").stdout
+    assert told.endswith("checked 0 files: could not check 2 files, whose data is not here\n")
+    ready.gd(ready.root / "clone", "pull", "--include", "a.bin")
+    told = ready.gd(ready.root / "clone", "fsck").stdout
+    assert told.endswith("checked 1 file: all good; could not check 1 file, whose data is not here\n")
+    ready.gd(ready.root / "clone", "pull")
+    assert ready.gd(ready.root / "clone", "fsck").stdout == "checked 2 files: all good\n"

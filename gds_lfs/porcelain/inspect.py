@@ -117,8 +117,10 @@ def fsck(workspace: Workspace, rev: str | None, *, repair: bool = False) -> bool
     messages.progress.done()
     _print_findings(workspace, findings)
     _list(workspace, "not local (git datasets fetch brings them):", findings.absent)
-    checked = len(files) - len(findings.absent)
-    messages.result(f"checked {count(checked, 'file')}: {'something is wrong' if findings.any_wrong else 'all good'}")
+    checked, absent = len(files) - len(findings.absent), count(len(findings.absent), "file")
+    verdict = "something is wrong" if findings.any_wrong else "all good" if checked or not files else ""
+    left = f"could not check {absent}, whose data is not here" if findings.absent else ""
+    messages.result(f"checked {count(checked, 'file')}: {'; '.join(filter(None, (verdict, left)))}")
     return not findings.any_wrong
 
 
