@@ -4,73 +4,37 @@ Three kinds matter: what may go through later (TransientRemoteError; SlowDownErr
 fewer requests), what is answered by other means (NoSuchKeyError, ShortBodyError), and what the user has to mend.
 Messages name the bucket, the key and the way out. They quote no request, since requests carry credentials.
 
-Error codes: https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html. An answer to HEAD has no body, so
-its code is the bare HTTP status.
+What a proxy answers to CONNECT is no answer of the server: botocore has one error for all of it, and the status is in
+the text of that error's cause. Services that hand out credentials answer for themselves too.
 """
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
-from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, NamedTuple
+import re
 
 from botocore import exceptions as boto
+from botocore import xform_name
+from botocore.parsers import ResponseParserError
 from urllib3.exceptions import HTTPError
 
 from gds_lfs.errors import RemoteError, TransientRemoteError
-from gds_lfs.remote.base import NoSuchKeyError, ShortBodyError, SlowDownError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from gds_lfs.remote.s3_answers import (
+    EXPIRED,
+    LOG_IN,
+    Answer,
+    Request,
+    is_passing,
+    one_line,
+    refused,
+    wrong_proxy_login,
+)
 
 __all__ = ["Request", "code_of", "is_expired", "translated"]
 
-_EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired"}
-_SLOW_DOWN = {
-    "SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded", "BandwidthLimitExceeded",
-    "TooManyRequests", "TooManyRequestsException", "ServiceUnavailable", "429", "503",
-}  # fmt: skip
-_LATER = {
-    "InternalError", "RequestTimeout", "RequestTimeoutException", "OperationAborted", "IncompleteBody",
-    "ConditionalRequestConflict", "BadDigest", "XAmzContentSHA256Mismatch", "NoSuchUpload",
-}  # fmt: skip
-_RIGHTS = {"list_objects_v2": "s3:ListBucket", "delete_object": "s3:DeleteObject"}
-_CONFLICT = 409
-_NOT_IMPLEMENTED = 501
-#: A signature that is this old (seconds) by the server's clock was made by a slow request, not by a wrong clock.
-_SLOW_REQUEST = 5 * 60
-_LONGEST_QUOTE = 200
-
-_LOGIN = (
-    "Log in again (`aws sso login`, or whatever gives you credentials) and repeat the command; what was sent stays."
-)
-
-
-class Request(NamedTuple):
-    """What was asked, for the message: where (bucket and server), and what was to be done there."""
-
-    place: str
-    bucket: str
-    operation: str
-    doing: str
-
-
-class _Answer(NamedTuple):
-    """What the server said."""
-
-    request: Request
-    code: str
-    status: int
-    fields: Mapping[str, str]
-    headers: Mapping[str, str]
-
-    @property
-    def place(self) -> str:
-        return self.request.place
-
-    @property
-    def doing(self) -> str:
-        return self.request.doing
+_PROXY_LOGIN = 407
+#: How both urllib3 and http.client begin to tell what a proxy answered.
+_NO_TUNNEL = re.compile(r"Tunnel connection failed: (\d{3})")
+_BROKEN = (boto.HTTPClientError, boto.ConnectionError, boto.IncompleteReadError, ResponseParserError, HTTPError)
 
 
 def code_of(error: BaseException | None) -> str:
@@ -81,22 +45,22 @@ def code_of(error: BaseException | None) -> str:
 def is_expired(error: BaseException) -> bool:
     """Whether credentials looked up anew may help: those in use have run out."""
     code = code_of(error)
-    return code in _EXPIRED or (code == "400" and getattr(error, "operation_name", "") == "HeadObject")
+    return code in EXPIRED or (code == "400" and getattr(error, "operation_name", "") == "HeadObject")
 
 
 def translated(error: Exception, request: Request) -> Exception:
     """The error to raise in place of boto3's; one that is none of its is given back."""
     if isinstance(error, boto.ClientError):
         return _from_answer(error, request)
+    if isinstance(error, boto.ProxyConnectionError):
+        return _from_proxy(error, request.place)
     for kinds, raised, sentence in _FAILURES:
         if isinstance(error, kinds):
             return raised(f"{request.place}: {sentence}")
-    if isinstance(error, (boto.HTTPClientError, boto.ConnectionError, HTTPError)):
-        return TransientRemoteError(
-            f"{request.place}: the connection broke while trying to {request.doing} ({type(error).__name__})."
-        )
+    if isinstance(error, _BROKEN):
+        return _from_connection(error, request)
     if isinstance(error, (boto.BotoCoreError, ValueError)):
-        return RemoteError(f"{request.place}: cannot {request.doing}: {_first_line(str(error))}")
+        return RemoteError(f"{request.place}: cannot {request.doing}: {one_line(str(error))}")
     return error
 
 
@@ -104,114 +68,51 @@ def _from_answer(error: boto.ClientError, request: Request) -> Exception:
     told = error.response.get("ResponseMetadata", {})
     status = int(told.get("HTTPStatusCode", 0))
     code = code_of(error) or str(status)
-    answer = _Answer(request, code, status, error.response.get("Error", {}), told.get("HTTPHeaders", {}))
-    known = _ANSWERS.get(code)
-    if known is not None:
-        return known(answer)
-    if code in _SLOW_DOWN or status in (429, 503):
-        return SlowDownError(f"{request.place}: the server asks for fewer requests ({code}); try again later.")
-    if code in _LATER or status == _CONFLICT or (status >= 500 and status != _NOT_IMPLEMENTED):
-        return TransientRemoteError(f"{request.place}: the server failed to {request.doing} ({code}).")
-    if code in _EXPIRED:
-        return RemoteError(f"{request.place}: your credentials have expired. {_LOGIN}")
-    if is_expired(error):
-        return RemoteError(
-            f"{request.place}: cannot {request.doing}: the server does not say why ({code}); "
-            "perhaps your credentials have expired."
+    answer = Answer(request, code, status, error.response.get("Error", {}), told.get("HTTPHeaders", {}))
+    if xform_name(error.operation_name) == request.operation:
+        return refused(answer)
+    if is_passing(status):
+        return TransientRemoteError(f"{request.place}: {error.operation_name} failed to give credentials ({code}).")
+    return RemoteError(
+        f"{request.place}: no credentials from {error.operation_name}: {answer.message} ({code}). Check the role of "
+        "your profile (AWS_PROFILE, git config datasets.profile) or log in again."
+    )
+
+
+def _from_proxy(error: boto.ProxyConnectionError, place: str) -> RemoteError:
+    """What a proxy answers that was asked to connect to the server, if it answers."""
+    said = _NO_TUNNEL.search(str(error.kwargs.get("error")))
+    if said is None:
+        return TransientRemoteError(
+            f"{place}: the proxy does not answer: check HTTPS_PROXY and HTTP_PROXY, or name the server in NO_PROXY."
         )
-    said = _first_line(answer.fields.get("Message") or "the server refuses")
-    return RemoteError(f"{request.place}: cannot {request.doing}: {said} ({code}).")
-
-
-def _denied(answer: _Answer) -> Exception:
-    if answer.request.operation in ("head_object", "get_object"):
-        return RemoteError(
-            f"{answer.place}: cannot {answer.doing}: it is not there, or you have no permission for it "
-            "(s3:GetObject, and s3:ListBucket to tell the two apart)."
+    status = int(said[1])
+    if status == _PROXY_LOGIN:
+        return wrong_proxy_login(place)
+    if is_passing(status):
+        return TransientRemoteError(
+            f"{place}: the proxy cannot reach the server ({status}): check its address, or name it in NO_PROXY."
         )
-    right = _RIGHTS.get(answer.request.operation, "s3:PutObject")
     return RemoteError(
-        f"{answer.place}: no permission to {answer.doing}. Ask the bucket's owner for {right}, or use other "
-        "credentials (AWS_PROFILE, git config datasets.profile)."
+        f"{place}: the proxy does not let you reach the server ({status}): ask whoever runs the proxy, check "
+        "HTTPS_PROXY and HTTP_PROXY, or name the server in NO_PROXY."
     )
 
 
-def _no_key(answer: _Answer) -> Exception:
-    return NoSuchKeyError(f"{answer.place}: cannot {answer.doing}: it is not there.")
+def _from_connection(error: Exception, request: Request) -> RemoteError:
+    """A connection that broke, or that was never made: a ValueError means that there is nothing that could be sent."""
+    cause = error.kwargs.get("error") if isinstance(error, boto.BotoCoreError) else None
+    if not isinstance(cause, ValueError):
+        return TransientRemoteError(
+            f"{request.place}: the connection broke while trying to {request.doing} ({type(error).__name__})."
+        )
+    # Its own text is not for messages: it quotes the signature, or the session token.
+    if "header" in str(cause):
+        wrong = "your access key or session token has a character that no request can carry: a line break at its end?"
+    else:
+        wrong = "an address cannot be read: check HTTPS_PROXY, HTTP_PROXY and datasets.endpoint."
+    return RemoteError(f"{request.place}: {wrong}")
 
-
-def _no_bucket(answer: _Answer) -> Exception:
-    return RemoteError(
-        f"{answer.place}: there is no bucket {answer.request.bucket!r}. "
-        "Create it, or correct the name with `git datasets link`."
-    )
-
-
-def _short(answer: _Answer) -> Exception:
-    return ShortBodyError(f"{answer.place}: cannot {answer.doing}: it ends before that.")
-
-
-def _bad_key(answer: _Answer) -> Exception:
-    return RemoteError(
-        f"{answer.place}: the server does not accept your credentials ({answer.code}): "
-        "check the access key and its secret, and that they belong to this server."
-    )
-
-
-def _bad_token(answer: _Answer) -> Exception:
-    return RemoteError(f"{answer.place}: the server does not accept your session token. {_LOGIN}")
-
-
-def _elsewhere(answer: _Answer) -> Exception:
-    region = answer.headers.get("x-amz-bucket-region") or answer.fields.get("Region")
-    if answer.code == "AuthorizationHeaderMalformed" and not region:
-        return _bad_key(answer)
-    where = (
-        f"the region {region}: git config datasets.region {region}" if region else "another one: set datasets.region"
-    )
-    return RemoteError(f"{answer.place}: wrong region; the bucket {answer.request.bucket!r} is in {where}")
-
-
-def _skewed(answer: _Answer) -> Exception:
-    seconds = _seconds_ahead(answer.headers.get("date", ""))
-    if seconds is None:
-        return RemoteError(f"{answer.place}: by the server's clock yours is wrong. Set it and repeat the command.")
-    if abs(seconds) < _SLOW_REQUEST:
-        return TransientRemoteError(f"{answer.place}: it took too long to {answer.doing}; the server did not wait.")
-    way = "ahead of" if seconds > 0 else "behind"
-    return RemoteError(
-        f"{answer.place}: your clock is off by {round(abs(seconds) / 60)} min ({way} the server's). "
-        "Set it and repeat the command."
-    )
-
-
-def _seconds_ahead(date: str) -> float | None:
-    """How far our clock is ahead of an HTTP date."""
-    try:
-        theirs = parsedate_to_datetime(date)
-    except (TypeError, ValueError):
-        return None
-    return (datetime.now(timezone.utc) - theirs.astimezone(timezone.utc)).total_seconds()
-
-
-def _archived(answer: _Answer) -> Exception:
-    return RemoteError(
-        f"{answer.place}: cannot {answer.doing}: it is in an archive's storage class. Restore it there first."
-    )
-
-
-_ANSWERS: dict[str, Callable[[_Answer], Exception]] = {
-    "AccessDenied": _denied, "AllAccessDisabled": _denied, "Forbidden": _denied, "403": _denied,
-    "NoSuchKey": _no_key, "NotFound": _no_key, "404": _no_key,
-    "NoSuchBucket": _no_bucket,
-    "InvalidRange": _short, "416": _short,
-    "InvalidAccessKeyId": _bad_key, "SignatureDoesNotMatch": _bad_key, "AuthFailure": _bad_key,
-    "InvalidToken": _bad_token,
-    "AuthorizationHeaderMalformed": _elsewhere, "IllegalLocationConstraintException": _elsewhere,
-    "PermanentRedirect": _elsewhere, "TemporaryRedirect": _elsewhere, "301": _elsewhere,
-    "RequestTimeTooSkewed": _skewed,
-    "InvalidObjectState": _archived,
-}  # fmt: skip
 
 _Kinds = tuple[type[BaseException], ...]
 _FAILURES: list[tuple[_Kinds, type[RemoteError], str]] = [
@@ -239,12 +140,7 @@ _FAILURES: list[tuple[_Kinds, type[RemoteError], str]] = [
     (
         (boto.TokenRetrievalError, boto.SSOError, boto.CredentialRetrievalError),
         RemoteError,
-        f"your credentials could not be renewed. {_LOGIN}",
-    ),
-    (
-        (boto.ProxyConnectionError, boto.InvalidProxiesConfigError),
-        TransientRemoteError,
-        "the proxy does not answer: check HTTPS_PROXY and HTTP_PROXY, or name the server in NO_PROXY.",
+        f"your credentials could not be renewed. {LOG_IN}",
     ),
     (
         (boto.SSLError,),
@@ -266,7 +162,3 @@ _FAILURES: list[tuple[_Kinds, type[RemoteError], str]] = [
         "no usable region: git config datasets.region, or AWS_DEFAULT_REGION.",
     ),
 ]
-
-
-def _first_line(text: str) -> str:
-    return text.partition("\n")[0][:_LONGEST_QUOTE]

@@ -2,7 +2,8 @@
 
 It keeps objects in memory, checks no signature, and is strict about what some servers cannot do: a body in chunks
 with a checksum as trailer, or any checksum header, is refused. `fault` sees every request before it is served and may
-answer in its place. Every request is recorded.
+answer in its place. Every request is recorded, and every connection counted. As a proxy it takes requests for any
+server; a tunnel to one is refused, but recorded too, with where it was to lead as its `host`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,12 @@ from typing import final
 from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.sax.saxutils import escape
 
+from gds_lfs.remote.base import open_remote
+from gds_lfs.remote.s3 import S3Remote
+from gds_lfs.remote.s3_options import S3Options
+
 BLOCK = 1 << 20
+SECRETS = ("a-secret-that-no-message-shows", "AKIASTUB", "Signature=")
 
 
 @dataclass
@@ -39,6 +45,8 @@ class Call:
     @property
     def operation(self) -> str:
         """S3's name for it."""
+        if self.method == "CONNECT":
+            return "Connect"
         if self.method == "PUT":
             return "UploadPart" if "partNumber" in self.query else "PutObject"
         if self.method == "POST":
@@ -77,6 +85,7 @@ class Stub:
         self.sizes: dict[str, int] = {}
         self.uploads: dict[str, tuple[str, dict[int, bytes | int], float]] = {}
         self.calls: list[Call] = []
+        self.connections = 0
         self.fault: Callable[[Call], Fault | None] = lambda call: None
         self.conditional = True
         self.buckets = {"bucket", "dotted.bucket"}
@@ -129,6 +138,11 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         pass
 
+    def setup(self) -> None:
+        super().setup()
+        with self.stub.lock:
+            self.stub.connections += 1
+
     def serve(self) -> None:
         parts = urlsplit(self.path)
         bucket, _, key = unquote(parts.path).lstrip("/").partition("/")
@@ -153,6 +167,14 @@ class _Handler(BaseHTTPRequestHandler):
             getattr(self, call.operation)(call, body, fault.cut if fault else None)
 
     do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = serve
+
+    def do_CONNECT(self) -> None:
+        call = Call(self.command, "", "", {}, {name.lower(): value for name, value in self.headers.items()})
+        call.headers["host"] = self.path
+        with self.stub.lock:
+            self.stub.calls.append(call)
+            fault = self.stub.fault(call)
+        self.error(fault.status if fault else 502, "")
 
     def body(self) -> bytes | int:
         left = int(self.headers.get("Content-Length") or 0)
@@ -244,7 +266,7 @@ class _Handler(BaseHTTPRequestHandler):
         )
         if more:
             found += f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>"
-        self.xml("ListBucketResult", f"<IsTruncated>{str(more).lower()}</IsTruncated>{found}")
+        self.xml("ListBucketResult", f"<IsTruncated>{str(more).lower()}</IsTruncated>{found}", cut)
 
     def CreateMultipartUpload(self, call: Call, body: bytes | int, cut: float | None) -> None:
         upload = uuid.uuid4().hex
@@ -283,9 +305,16 @@ class _Handler(BaseHTTPRequestHandler):
             )
         self.xml("ListMultipartUploadsResult", f"<IsTruncated>false</IsTruncated>{found}")
 
-    def xml(self, root: str, inner: str) -> None:
+    def xml(self, root: str, inner: str, cut: float | None = None) -> None:
         text = f'<?xml version="1.0"?><{root} xmlns="http://s3.amazonaws.com/doc/2006-03-01/">{inner}</{root}>'
-        self.answer(200, text.encode(), None, Content_Type="application/xml")
+        self.answer(200, text.encode(), cut, Content_Type="application/xml")
+
+
+def open_s3(url: str = "s3://bucket/p", **options: object) -> S3Remote:
+    """A remote, as a user who has set these options gets it."""
+    remote = open_remote(url, Path(), S3Options(**options))  # type: ignore[arg-type]
+    assert isinstance(remote, S3Remote)
+    return remote
 
 
 def environment(home: Path, stub: Stub | None = None) -> dict[str, str | None]:

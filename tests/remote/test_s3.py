@@ -13,21 +13,12 @@ from email.utils import formatdate
 from pathlib import Path
 
 import pytest
-from s3_stub import Call, Fault, Stub
+from s3_stub import SECRETS, Call, Fault, Stub, open_s3
 
 from gds_lfs.errors import RemoteError, TransientRemoteError
 from gds_lfs.remote import s3, s3_multipart
-from gds_lfs.remote.base import NoSuchKeyError, ShortBodyError, SlowDownError, open_remote
+from gds_lfs.remote.base import NoSuchKeyError, ShortBodyError, SlowDownError
 from gds_lfs.remote.s3 import S3Remote
-from gds_lfs.remote.s3_options import S3Options
-
-SECRETS = ("a-secret-that-no-message-shows", "AKIASTUB", "Signature=")
-
-
-def open_s3(url: str = "s3://bucket/p", **options: object) -> S3Remote:
-    remote = open_remote(url, Path(), S3Options(**options))  # type: ignore[arg-type]
-    assert isinstance(remote, S3Remote)
-    return remote
 
 
 @pytest.fixture
