@@ -121,6 +121,7 @@ class Connection:
         if options.endpoint is None and not host.endswith(_AWS):  # named by AWS_ENDPOINT_URL, or by a profile
             client = self._make_client(session, own=True)
         client.meta.events.register("before-send.s3", self._count)
+        client.meta.events.register("before-parse.s3", _refuse_short)
         found = session.get_credentials()
         return client, tuple(found.get_frozen_credentials()) if found else ()
 
@@ -148,3 +149,12 @@ class Connection:
     def _count(self, event_name: str, **_: object) -> None:
         with self._lock:
             self.requests[event_name.rpartition(".")[2]] += 1
+
+
+def _refuse_short(response_dict: dict[str, Any], operation_model: Any, **_: object) -> None:
+    """Raise where an answer ended early: of a list that lost its whole body botocore makes an empty list."""
+    from botocore.exceptions import IncompleteReadError
+
+    body, promised = response_dict["body"], response_dict["headers"].get("content-length")
+    if promised and isinstance(body, bytes) and operation_model.http["method"] != "HEAD" and len(body) < int(promised):
+        raise IncompleteReadError(actual_bytes=len(body), expected_bytes=promised)
