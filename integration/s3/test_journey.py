@@ -55,6 +55,32 @@ def test_push_clone_and_a_part(ready: Machine, work: Path) -> None:
     assert ready.gd(part, "fsck").returncode == 0
 
 
+def test_a_part_is_fetched_and_then_pulled_without_the_server(ready: Machine, work: Path) -> None:
+    # Large enough that none comes along with its neighbours in a pack.
+    files = {f"{folder}/{name}.bin": os.urandom(6_000_000) for folder in ("a", "b") for name in ("x", "y")}
+    commit(ready, work, files)
+    ready.git(work, "push", "-q", "-u", "origin", "main")
+    ready.git(ready.root, "clone", "-q", "origin.git", "part", env={"GIT_DATASETS_SKIP_SMUDGE": "1"})
+    part = ready.root / "part"
+
+    def filled() -> set[str]:
+        return {name for name, content in files.items() if (part / name).read_bytes() == content}
+
+    ready.gd(part, "fetch", "--include", "b/", "--exclude", "y.bin")
+    assert filled() == set(), "the work tree is left alone"
+    alone = {"AWS_SECRET_ACCESS_KEY": "wrong"}
+    ready.gd(part, "pull", "--include", "b/x.bin", env=alone)
+    assert filled() == {"b/x.bin"}
+    refused = ready.gd(part, "pull", "--include", "b/", env=alone, check=False)
+    assert refused.returncode == 8, "what was excluded is not here"
+    ready.gd(part, "pull", "--exclude", "a/x.bin")
+    assert filled() == files.keys() - {"a/x.bin"}
+    ready.gd(part, "fetch")
+    ready.gd(part, "pull", env=alone)
+    assert digests(part) == digests(work)
+    assert is_clean(ready, part)
+
+
 def test_two_pushes_at_once_lose_nothing(ready: Machine, work: Path) -> None:
     ready.git(work, "push", "-q", "-u", "origin", "main")
     clones = []
