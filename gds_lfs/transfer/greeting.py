@@ -14,6 +14,7 @@ __all__ = ["Greeting", "greet"]
 
 _INIT = b'"event":"init"'
 _OPERATIONS = (b'"operation":"upload"', b'"operation":"download"')
+_ENDS = (b"}\n", b"}\r\n")
 
 
 class Greeting(NamedTuple):
@@ -29,7 +30,8 @@ def greet(stdin: int, stdout: int) -> Greeting:
     while not line.endswith(b"\n") and (byte := os.read(stdin, 1)):
         line += byte
     first = bytes(line)
-    usual = _INIT in first and any(operation in first for operation in _OPERATIONS)
+    whole = first.startswith(b"{") and first.endswith(_ENDS)
+    usual = whole and _INIT in first and any(operation in first for operation in _OPERATIONS)
     if usual:
         os.write(stdout, b"{}\n")
     return Greeting(first, usual)

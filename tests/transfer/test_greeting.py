@@ -33,6 +33,10 @@ def test_the_usual_init_is_answered_at_once(operation: str) -> None:
     [
         json.dumps(INIT).encode() + b"\n",  # in words that nobody expects, but it may well be one
         b'{"event":"init","operation":"sideload"}\n',
+        b'{"event":"init"\n',
+        b'{"event":"init","operation":"upload"\n',  # cut short
+        b'{"event":"init","operation":"upload"}',
+        b'x{"event":"init","operation":"upload"}\n',
         b'{"event":"terminate"}\n',
         b'{"event":"upl',
         b"\n",
