@@ -38,11 +38,15 @@ if TYPE_CHECKING:
 
     from gds_lfs.content.hashing import Oid
     from gds_lfs.store.local import LocalStore
+    from gds_lfs.store.writer import StoreWriter
     from gds_lfs.transfer.lfs_messages import Request
     from gds_lfs.transfer.queue import Progress as Watcher
 
 __all__ = ["AgentSession", "Wanted", "fetch", "push", "start"]
 
+#: What agents say of an object that is not there: HTTP's codes, errno's ENOENT as in the protocol's own documentation,
+#: and the exit code of ours.
+_ABSENT = (404, 410, 2, MissingObjectError.exit_code)
 #: Seconds that an agent has to end after `terminate`; git-lfs gives as many.
 _PATIENCE = 30
 
@@ -165,35 +169,57 @@ def push(
 def fetch(
     store: LocalStore, session: AgentSession, wanted: Mapping[Oid, Wanted], progress: Watcher | None = None
 ) -> DownloadReport:
-    """Have the agent bring contents that the store lacks. What it has not is in the report. Raises RemoteError."""
+    """Have the agent bring contents that the store lacks. What it has not is in the report.
+
+    Raises RemoteError for what else kept some from coming, in the agent's own words, after all others have come.
+    """
     report = DownloadReport()
     absent = store.missing(wanted)
     todo = {oid: item for oid, item in wanted.items() if oid in absent}
     total = sum(item.size for item in todo.values())
+    refused: list[RemoteError] = []
     with Meter(progress or Silent(), "Downloading", total, len(todo)) as meter, store.writer(framed=True) as writer:
         for oid, item in todo.items():
-            for answer in session.ask(Download(oid.hex(), item.size)):
-                if not isinstance(answer, Complete):
-                    continue
-                if answer.error is not None or answer.path is None:
-                    report.missing[oid] = item.path
-                    continue
-                try:
-                    (added,) = writer.add_files([answer.path])
-                except OSError as error:
-                    raise RemoteError(f"{item.path}: the agent's {answer.path}: {error.strerror}") from error
-                with contextlib.suppress(OSError):
-                    os.unlink(answer.path)
-                if added.pointer.oid == oid:
-                    report.fetched.add(oid)
-                    report.bytes_received += item.size
-                else:
-                    report.damaged[oid] = item.path
+            try:
+                _fetch_one(writer, session, oid, item, report)
+            except _RefusedError as error:
+                refused.append(error)
             meter.advance(item.size, 1)
         meter.complete()
+    if refused:
+        more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
+        raise RemoteError(f"{refused[0]}{more}")
     return report
+
+
+class _RefusedError(RemoteError):
+    """The agent cannot do one object, and said why."""
+
+
+def _fetch_one(writer: StoreWriter, session: AgentSession, oid: Oid, item: Wanted, report: DownloadReport) -> None:
+    path = None
+    for answer in session.ask(Download(oid.hex(), item.size)):
+        if isinstance(answer, Complete):
+            if answer.error is not None and answer.error.code in _ABSENT:
+                report.missing[oid] = item.path
+                return
+            _check(answer, item.path)
+            path = answer.path
+    if path is None:
+        raise _RefusedError(f"{item.path}: the agent names no file that it is in, and no error either")
+    try:
+        (added,) = writer.add_files([path])
+    except OSError as error:
+        raise RemoteError(f"{item.path}: the agent's {path}: {error.strerror}") from error
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+    if added.pointer.oid == oid:
+        report.fetched.add(oid)
+        report.bytes_received += item.size
+    else:
+        report.damaged[oid] = item.path
 
 
 def _check(answer: Progress | Complete, path: str) -> None:
     if isinstance(answer, Complete) and answer.error is not None:
-        raise RemoteError(f"{path}: the agent says: {answer.error.message} (code {answer.error.code})")
+        raise _RefusedError(f"{path}: the agent says: {answer.error.message} (code {answer.error.code})")

@@ -67,6 +67,22 @@ def test_what_the_agent_has_not_is_named(ready: Machine, work: Path, agent: str)
     assert ready.gd(ready.root / "clone", "fetch", "--all", check=False).returncode == 6
 
 
+def test_what_the_agent_says_is_shown(ready: Machine, work: Path, agent: str) -> None:
+    (work / "a.bin").write_bytes(os.urandom(2000))
+    ready.git(work, "add", ".")
+    ready.git(work, "commit", "-qm", "one")
+    ready.git(work, "push", "-q", "--no-verify", "origin", "main")
+    script = ready.root / "agent.py"
+    script.write_text(AGENT.replace('"code": 2, "message": "no such object"', '"code": 401, "message": "acme login"'))
+    cloned = ready.git(ready.root, "clone", "-q", "origin.git", "clone")
+    assert "a.bin: the agent says: acme login (code 401)" in cloned.stderr
+    for verb in ("fetch", "pull"):
+        failed = ready.gd(ready.root / "clone", verb, check=False)
+        assert failed.returncode == 8
+        assert "a.bin: the agent says: acme login (code 401)" in failed.stderr
+        assert "not on the dataset remote" not in failed.stderr
+
+
 def test_an_agent_that_is_not_there_stops_the_push(ready: Machine, work: Path) -> None:
     ready.git(work, "config", "datasets.transferagent", "/nowhere/agent")
     (work / "a.bin").write_bytes(os.urandom(2000))

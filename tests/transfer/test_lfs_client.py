@@ -34,6 +34,10 @@ for line in sys.stdin:
         if os.path.exists(folder + "/" + m["oid"]):
             answer["path"] = folder + "/out-" + m["oid"]
             shutil.copy(folder + "/" + m["oid"], answer["path"])
+        elif os.path.exists(folder + "/says-" + m["oid"]):
+            answer["error"] = json.load(open(folder + "/says-" + m["oid"]))
+        elif os.path.exists(folder + "/says-nothing"):
+            pass
         else:
             answer["error"] = {"code": 2, "message": "no such object"}
     else:
@@ -91,6 +95,37 @@ def test_what_is_not_what_it_is_named_for_is_not_taken(program: str, tmp_path: P
         found = fetch(store, session, wanted(b"good"))
     assert found.damaged == {oid_of(b"good"): "4.bin"}
     assert not store.has(oid_of(b"good"))
+
+
+def fault(folder: Path, content: bytes, code: int, message: str) -> None:
+    (folder / f"theirs/says-{oid_of(content).hex()}").write_text(json.dumps({"code": code, "message": message}))
+
+
+def test_what_the_agent_says_of_a_failure_reaches_the_user(program: str, tmp_path: Path) -> None:
+    fault(tmp_path, b"four", 401, "your login has expired: run acme login")
+    fault(tmp_path, b"fives", 500, "a crash")
+    (tmp_path / "theirs" / oid_of(b"sixsix").hex()).write_bytes(b"sixsix")
+    store = LocalStore(tmp_path / "b")
+    told = r"^4\.bin: the agent says: your login has expired: run acme login \(code 401\) \(and 1 more\)$"
+    with start(program, "download", "origin", tmp_path) as session, pytest.raises(RemoteError, match=told):
+        fetch(store, session, wanted(b"four", b"fives", b"sixsix"))
+    assert store.read(oid_of(b"sixsix")) == b"sixsix", "the others come all the same"
+
+
+@pytest.mark.parametrize("code", [404, 410, 2, 6])
+def test_what_the_agent_does_not_have_is_missing(program: str, tmp_path: Path, code: int) -> None:
+    fault(tmp_path, b"four", code, "not here")
+    with start(program, "download", "origin", tmp_path) as session:
+        assert fetch(LocalStore(tmp_path / "b"), session, wanted(b"four")).missing == {oid_of(b"four"): "4.bin"}
+
+
+def test_an_agent_that_names_no_file(program: str, tmp_path: Path) -> None:
+    (tmp_path / "theirs/says-nothing").touch()
+    with (
+        start(program, "download", "origin", tmp_path) as session,
+        pytest.raises(RemoteError, match=r"4\.bin: the agent names no file"),
+    ):
+        fetch(LocalStore(tmp_path / "b"), session, wanted(b"four"))
 
 
 def test_nothing_is_sent_where_something_is_missing(program: str, tmp_path: Path) -> None:
