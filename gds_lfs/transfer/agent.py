@@ -20,32 +20,21 @@ that way is answered at once later.
 from __future__ import annotations
 
 import contextlib
-import enum
 from typing import TYPE_CHECKING, Protocol
 
 from gds_lfs.content.hashing import from_hex
 from gds_lfs.errors import GitDatasetsError
-from gds_lfs.transfer.lfs_messages import (
-    Complete,
-    Download,
-    Fault,
-    Init,
-    MalformedMessage,
-    Progress,
-    Ready,
-    Terminate,
-    Upload,
-    decode_request,
-    encode,
-)
+from gds_lfs.transfer.conversation import Conversation, Shares, State
+from gds_lfs.transfer.lfs_messages import Fault, Init, MalformedMessage, Terminate, Upload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from gds_lfs.content.hashing import Oid
+    from gds_lfs.transfer.queue import Progress
 
-__all__ = ["Agent", "Conversation", "Downloads", "Engine", "Uploads"]
+__all__ = ["Agent", "Downloads", "Engine", "Uploads"]
 
 #: git-lfs hands out so many objects at a time, if it is not told otherwise or does not listen (before 3.6).
 BATCH = 100
@@ -85,8 +74,10 @@ class Downloads(Protocol):
     def at_hand(self, oid: Oid) -> bool:
         """Whether the content can be had without asking the remote."""
 
-    def fetch(self, wanted: Sequence[Oid]) -> Mapping[Oid, Path | GitDatasetsError]:
-        """Each content in a file of its own, for the caller to take away, or why it cannot be had."""
+    def fetch(self, wanted: Sequence[Oid], progress: Progress) -> Mapping[Oid, Path | GitDatasetsError]:
+        """Each content in a file of its own, for the caller to take away, or why it cannot be had. `progress` hears how
+        far all of it together is.
+        """
 
 
 class Engine(Protocol):
@@ -106,79 +97,6 @@ class Engine(Protocol):
         """Write down an error that nobody foresaw; what to tell the user of it."""
 
 
-class State(enum.Enum):
-    """Where a conversation stands."""
-
-    NEW = "before init"
-    READY = "between requests"
-    BUSY = "a request is not answered yet"
-    OVER = "terminated"
-
-
-class Conversation:
-    """One conversation: which message may come next, and the messages that answer it."""
-
-    def __init__(self, send: Callable[[bytes], None], greeted: bool = False) -> None:
-        self._send = send
-        self._greeted = greeted
-        self.state = State.NEW
-        self.remote = ""
-        self.operation = ""
-        self._oid = ""
-        self._size = 0
-        self._so_far = 0
-
-    def receive(self, line: bytes) -> Init | Upload | Download | Terminate:
-        """Take in a line. Raises MalformedMessage for what is no message, or must not come now."""
-        message = decode_request(line)
-        if isinstance(message, Terminate):
-            self.state = State.OVER
-        elif isinstance(message, Init):
-            self._expect(State.NEW, "init", "")
-            self.operation, self.remote = message.operation, message.remote
-        else:
-            self._expect(State.READY, type(message).__name__.lower(), message.oid)
-            self.state = State.BUSY
-            self._oid, self._size, self._so_far = message.oid, message.size, 0
-        return message
-
-    def ready(self) -> None:
-        """Answer init, unless that is done (see greeting.py)."""
-        self.state = State.READY
-        if not self._greeted:
-            self._send(encode(Ready()))
-
-    def refuse(self, fault: Fault) -> None:
-        """Answer init with an error."""
-        self._send(encode(Ready(fault)))
-
-    def advance(self, so_far: int) -> None:
-        """So many bytes of the object in question have moved."""
-        progress = self._progress(so_far)
-        if progress:
-            self._send(progress)
-
-    def complete(self, path: str | None = None) -> None:
-        """The object is done."""
-        self.state = State.READY
-        self._send(self._progress(self._size) + encode(Complete(self._oid, path)))
-
-    def fail(self, fault: Fault, oid: str | None = None) -> None:
-        """The object cannot be done."""
-        if self.state is State.BUSY:
-            self.state = State.READY
-        self._send(encode(Complete(self._oid if oid is None else oid, error=fault)))
-
-    def _progress(self, so_far: int) -> bytes:
-        step = so_far - self._so_far
-        self._so_far = so_far
-        return encode(Progress(self._oid, so_far, step)) if step > 0 else b""
-
-    def _expect(self, state: State, event: str, oid: str) -> None:
-        if self.state is not state:
-            raise MalformedMessage(f"{event} is out of place: {self.state.value}", oid)
-
-
 class Agent:
     """All conversations of one git-lfs process, and the answers they get."""
 
@@ -191,6 +109,8 @@ class Agent:
         self._held: Conversation | None = None
         self._asked = 0
         self._wanted: list[tuple[Conversation, Oid]] = []
+        #: Whether a conversation ended without `terminate`: git-lfs was interrupted, and may be started again.
+        self.interrupted = False
 
     def join(self, send: Callable[[bytes], None], *, greeted: bool = False) -> Conversation:
         """A conversation more; `send` carries its answers, `greeted` tells that its `init` has its answer."""
@@ -201,6 +121,7 @@ class Agent:
     def leave(self, conversation: Conversation) -> None:
         """A conversation has ended: `terminate`, or its stream is closed."""
         self._conversations.discard(conversation)
+        self.interrupted |= conversation.state is not State.OVER
         self._wanted = [(who, oid) for who, oid in self._wanted if who is not conversation]
         if self._held is conversation:
             self._held = None  # whoever asked knows that it was not answered
@@ -227,7 +148,7 @@ class Agent:
             message = conversation.receive(line)
         except MalformedMessage as error:
             fault = Fault(UNEXPECTED, str(error))
-            if conversation.state is State.NEW:
+            if conversation.state is State.NEW and not error.oid:
                 conversation.refuse(fault)
             else:
                 conversation.fail(fault, error.oid)
@@ -316,7 +237,8 @@ class Agent:
             return
         assert self._downloads is not None
         try:
-            found = self._downloads.fetch([oid for _, oid in wanted])
+            shares = Shares([conversation for conversation, _ in wanted])
+            found = self._downloads.fetch([oid for _, oid in wanted], shares)
         except Exception as error:
             fault = self._fault(error)
             for conversation, _ in wanted:

@@ -11,7 +11,8 @@ import selectors
 from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
-from gds_lfs.transfer.agent import Agent, Conversation, State
+from gds_lfs.transfer.agent import Agent
+from gds_lfs.transfer.conversation import Conversation, State
 from gds_lfs.transfer.rendezvous import Meeting, release
 
 if TYPE_CHECKING:

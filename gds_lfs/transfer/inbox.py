@@ -1,8 +1,8 @@
 """Downloads of single files into files, for a caller that takes each away and asks for the next.
 
-Contents come from the repository's own store where it has them. Others are fetched into a store that lasts as long as
-the session, so that what came along in the same frames, often the neighbours of the file that was asked for, is at
-hand when it is asked for next.
+Contents come from the repository's own store where it has them. Others are fetched into a store of the session, so
+that what came along in the same frames, often the neighbours of the file that was asked for, is at hand when it is
+asked for next. It may hold what a session that was interrupted had fetched.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from gds_lfs.content.hashing import Oid
     from gds_lfs.remote.base import Remote
     from gds_lfs.store.local import LocalStore
+    from gds_lfs.transfer.queue import Progress
 
 __all__ = ["Inbox"]
 
 
 class Inbox:
-    """Files from one remote. `own` is the repository's store, `session` one that is thrown away afterwards; files are
+    """Files from one remote. `own` is the repository's store, `session` one that goes when all is handed out; files are
     handed out in `folder`.
     """
 
@@ -58,25 +59,28 @@ class Inbox:
             self._found[oid] = store
         return store is not None
 
-    def fetch(self, wanted: Sequence[Oid]) -> Mapping[Oid, Path | GitDatasetsError]:
-        """Each content as a file, or why there is none. Raises RemoteError if the remote cannot be asked at all."""
+    def fetch(self, wanted: Sequence[Oid], progress: Progress | None = None) -> Mapping[Oid, Path | GitDatasetsError]:
+        """Each content as a file, or why there is none; see agent.Downloads. Raises RemoteError if the remote cannot be
+        asked at all.
+        """
         absent = [oid for oid in wanted if oid not in self._found and not self.at_hand(oid)]
         if absent:
-            self._download(absent)
-        return {oid: self._bring(oid, self._found.pop(oid, self._session)) for oid in wanted}
+            self._download(absent, progress)
+        return {oid: self._bring(oid, progress) for oid in dict.fromkeys(wanted)}
 
-    def _download(self, absent: Iterable[Oid]) -> None:
+    def _download(self, absent: Iterable[Oid], progress: Progress | None) -> None:
         if self._index is None:
             index = RemoteIndex(self._remote, self._cache, self._retry)
             index.refresh()
             self._index = index
         names = {oid: oid.hex() for oid in absent}
-        download(self._session, self._remote, self._cache, names, retry=self._retry, index=self._index)
+        download(self._session, self._remote, self._cache, names, progress, retry=self._retry, index=self._index)
 
-    def _bring(self, oid: Oid, store: LocalStore) -> Path | GitDatasetsError:
-        outcome = self._file(oid, store)
-        if isinstance(outcome, CorruptObjectError) and store is self._own:
-            self._download([oid])  # our own copy was damaged; the remote's may be whole
+    def _bring(self, oid: Oid, progress: Progress | None) -> Path | GitDatasetsError:
+        store = self._found.pop(oid, None)
+        outcome = self._file(oid, store or self._session)
+        if store is not None and isinstance(outcome, (CorruptObjectError, MissingObjectError)):
+            self._download([oid], progress)  # what was at hand is damaged, or gone; the remote's may be whole
             return self._file(oid, self._session)
         return outcome
 

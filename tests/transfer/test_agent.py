@@ -6,16 +6,20 @@ import io
 import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
+from unittest.mock import ANY
 
 import pytest
 
 from gds_lfs.errors import GitDatasetsError, MissingObjectError, RemoteError
-from gds_lfs.transfer.agent import Agent, State
+from gds_lfs.transfer import conversation
+from gds_lfs.transfer.agent import Agent
 from gds_lfs.transfer.agent_loop import serve, serve_all
+from gds_lfs.transfer.conversation import State
 from gds_lfs.transfer.greeting import Greeting
+from gds_lfs.transfer.queue import Progress
 
 OIDS = [f"{number:02x}" * 32 for number in range(20)]
 
@@ -33,6 +37,7 @@ class Boxes:
         self.left = 0
         self.flush_error: Exception | None = None
         self.fetch_error: Exception | None = None
+        self.move: Callable[[Progress], None] = lambda progress: None
 
     def uploads(self, remote: str) -> Boxes:
         self.log.append(f"to {remote}")
@@ -64,7 +69,8 @@ class Boxes:
     def at_hand(self, oid: bytes) -> bool:
         return oid in self.here
 
-    def fetch(self, wanted: list[bytes]) -> dict[bytes, Path | GitDatasetsError]:
+    def fetch(self, wanted: list[bytes], progress: Progress) -> dict[bytes, Path | GitDatasetsError]:
+        self.move(progress)
         self.log.append("fetch " + " ".join(oid.hex()[:2] for oid in wanted))
         if self.fetch_error:
             raise self.fetch_error
@@ -88,8 +94,11 @@ class Peer:
     def upload(self, oid: str, size: int = 5) -> None:
         self.say(event="upload", oid=oid, size=size, path="/p", action=None)
 
-    def download(self, oid: str) -> None:
-        self.say(event="download", oid=oid, size=5, action=None)
+    def download(self, oid: str, size: int = 5) -> None:
+        self.say(event="download", oid=oid, size=size, action=None)
+
+    def progress(self) -> list[tuple[object, object, object]]:
+        return [(m["oid"], m["bytesSoFar"], m["bytesSinceLast"]) for m in self.heard if m.get("event") == "progress"]
 
     def completed(self) -> list[str]:
         return [str(m["oid"])[:2] for m in self.heard if m.get("event") == "complete" and "error" not in m]
@@ -163,6 +172,34 @@ def test_messages_out_of_place_are_answered(boxes: Boxes) -> None:
     assert peer.heard[-1]["oid"] == OIDS[1]
     peer.upload(OIDS[2])
     assert peer.completed() == ["02"], "the conversation goes on"
+
+
+@pytest.mark.parametrize(("operation", "other"), [("upload", "download"), ("download", "upload")])
+def test_a_request_of_the_other_direction_is_refused(boxes: Boxes, operation: str, other: str) -> None:
+    peer = Peer(Agent(boxes), operation)
+    getattr(peer, other)(OIDS[0])
+    assert [m["oid"] for m in peer.heard[1:]] == [OIDS[0]]
+    assert peer.errors() == [{"code": 1, "message": f"{other} is out of place: init said {operation}"}]
+    assert boxes.log == ["to origin"], "nothing moved"
+    getattr(peer, operation)(OIDS[1])
+    assert peer.completed() == ["01"]
+
+
+def test_an_init_that_was_answered_by_its_looks_and_is_none_is_told_to_the_requests(boxes: Boxes) -> None:
+    stdout = io.BytesIO()
+    upload = json.dumps({"event": "upload", "oid": OIDS[0], "size": 5, "path": "/p"}).encode() + b"\n"
+    bad = Greeting(b'{"event":"init","operation":"upload",}\n', answered=True)
+    serve(Agent(boxes), io.BytesIO(upload), stdout, bad)
+    (answer,) = map(json.loads, stdout.getvalue().splitlines())
+    assert answer["oid"] == OIDS[0]
+    assert "no message of the transfer protocol" in answer["error"]["message"]
+
+
+def test_a_request_before_init_is_answered_as_a_request(boxes: Boxes) -> None:
+    (answer,) = session(boxes, {"event": "upload", "oid": OIDS[0], "size": 1, "path": "/p"})
+    assert answer["event"] == "complete"
+    assert answer["oid"] == OIDS[0]
+    assert session(boxes, b'{"event":"init"\n') == [{"error": ANY}]
 
 
 def test_an_unknown_operation_is_refused_at_init(boxes: Boxes) -> None:
@@ -320,6 +357,53 @@ def test_a_missing_download_fails_alone_and_a_down_remote_fails_all(boxes: Boxes
     first.download(OIDS[2])
     second.download(OIDS[3])
     assert first.errors()[-1] == second.errors()[-1] == {"code": 8, "message": "down"}
+
+
+def test_a_download_tells_how_far_it_is(boxes: Boxes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversation, "STEP", 0)
+
+    def move(progress: Progress) -> None:
+        progress.start("Downloading", 400, 2)
+        progress.advance(100, 0)
+        progress.advance(0, 0)
+        progress.advance(100, 1)
+        progress.start("Downloading", 50, 1)  # of what was damaged here
+        progress.advance(20, 0)
+        progress.advance(30, 1)
+        progress.done()
+
+    boxes.move = move
+    agent = Agent(boxes)
+    first, second, third = (Peer(agent, "download") for _ in range(3))
+    first.download(OIDS[0], 1000)
+    second.download(OIDS[1], 10)
+    third.download(OIDS[2], 0)
+    assert first.progress() == [(OIDS[0], 250, 250), (OIDS[0], 500, 250), (OIDS[0], 999, 499), (OIDS[0], 1000, 1)]
+    assert second.progress() == [(OIDS[1], 2, 2), (OIDS[1], 5, 3), (OIDS[1], 9, 4), (OIDS[1], 10, 1)]
+    assert third.progress() == []
+    assert first.heard[-1] == {"event": "complete", "oid": OIDS[0], "path": "/tmp/00"}
+
+
+def test_a_download_of_many_steps_says_few_words(boxes: Boxes) -> None:
+    def move(progress: Progress) -> None:
+        progress.start("Downloading", 10_000, 1)
+        for _ in range(10_000):
+            progress.advance(1, 0)
+
+    boxes.move = move
+    peer = Peer(Agent(boxes), "download")
+    peer.download(OIDS[0], 1 << 30)
+    assert 2 <= len(peer.progress()) < 100
+
+
+def test_whether_git_lfs_was_interrupted(boxes: Boxes) -> None:
+    agent = Agent(boxes)
+    first, second = Peer(agent), Peer(agent)
+    first.say(**TERMINATE)
+    agent.leave(first.conversation)
+    assert not agent.interrupted
+    agent.leave(second.conversation)
+    assert agent.interrupted
 
 
 def test_an_empty_object_has_no_progress(boxes: Boxes) -> None:
