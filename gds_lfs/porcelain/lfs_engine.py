@@ -7,22 +7,20 @@ only under GIT_TRACE.
 
 from __future__ import annotations
 
-import os
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gds_lfs.content.hashing import Oid
+    from gds_lfs.porcelain.session_folder import SessionFolder
     from gds_lfs.porcelain.workspace import Workspace
     from gds_lfs.transfer.inbox import Inbox
     from gds_lfs.transfer.outbox import Outbox
 
 LARGEST_LOG = 1 << 20
-#: Seconds after which a folder of a session that never ended is taken for left behind.
-ABANDONED = 2 * 24 * 3600
 
 
 class LfsEngine:
@@ -30,6 +28,8 @@ class LfsEngine:
 
     def __init__(self) -> None:
         self._resources = ExitStack()
+        self._interrupted = False
+        self._handing_out: SessionFolder | None = None
 
     @cached_property
     def workspace(self) -> Workspace:
@@ -57,15 +57,19 @@ class LfsEngine:
         return outbox
 
     def downloads(self, remote: str) -> Inbox:
-        """Downloads from there. Raises GitDatasetsError."""
+        """Downloads from there. Raises GitDatasetsError, OSError."""
+        from gds_lfs.porcelain.session_folder import SessionFolder
         from gds_lfs.store.local import LocalStore
         from gds_lfs.transfer.inbox import Inbox
 
         source = self.workspace.open_remote(remote or None)
-        session = LocalStore(self._folder(self.workspace.scratch))
+        received = SessionFolder.open(self.workspace.scratch)
+        self._resources.callback(lambda: received.close(keep=self._interrupted))
+        session = LocalStore(received.path)
         self._resources.callback(session.close)
-        files = self._folder(storage(self.workspace) / "tmp")
-        return Inbox(source, self.workspace.cache, own=self.workspace.store, session=session, folder=files)
+        self._handing_out = files = SessionFolder.open(storage(self.workspace) / "tmp")
+        self._resources.callback(files.close)
+        return Inbox(source, self.workspace.cache, own=self.workspace.store, session=session, folder=files.path)
 
     def report(self, error: BaseException) -> str:
         """Write the traceback to the log; a line that says where."""
@@ -83,19 +87,15 @@ class LfsEngine:
             return text
         return f"{text} (details: {log})"
 
-    def close(self) -> None:
-        """Finish, and remove what only this session needed."""
+    def close(self, *, interrupted: bool = False) -> None:
+        """Finish, and remove what only this session needed; what an interrupted one received stays for the next."""
+        self._interrupted = interrupted
         self._resources.close()
 
-    def _folder(self, parent: Path) -> Path:
-        """A folder for this session alone."""
-        import shutil
-
-        _sweep(parent)
-        folder = parent / f"git-datasets-{os.getpid()}-{os.urandom(4).hex()}"
-        folder.mkdir(parents=True)
-        self._resources.callback(shutil.rmtree, folder, ignore_errors=True)
-        return folder
+    def abandon(self) -> None:
+        """Remove what nobody can use, for a process that is to end whatever else it is at."""
+        if self._handing_out is not None:
+            self._handing_out.close()
 
 
 def storage(workspace: Workspace) -> Path:
@@ -107,13 +107,3 @@ def object_path(folder: Path, oid: Oid) -> Path:
     """Where git-lfs keeps a content below its folder."""
     name = oid.hex()
     return folder / "objects" / name[:2] / name[2:4] / name
-
-
-def _sweep(parent: Path) -> None:
-    """Remove the folders of sessions that were killed long ago."""
-    import shutil
-
-    with suppress(OSError):
-        for old in parent.glob("git-datasets-*-*"):
-            if old.stat().st_mtime < time.time() - ABANDONED:
-                shutil.rmtree(old, ignore_errors=True)
