@@ -8,8 +8,17 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from typing import TYPE_CHECKING
 
 from gds_lfs.transfer.greeting import Greeting, greet
+
+if TYPE_CHECKING:
+    from gds_lfs.porcelain.lfs_engine import LfsEngine
+    from gds_lfs.transfer.rendezvous import Meeting
+
+#: Seconds that an interrupted session has to tidy up.
+MOMENT = 0.5
 
 
 def main() -> None:
@@ -32,7 +41,7 @@ def main() -> None:
 
 
 def _serve(stdin: int, stdout: int, greeting: Greeting, meeting: object) -> None:
-    from contextlib import suppress
+    import select
 
     from gds_lfs.porcelain.lfs_engine import LfsEngine
     from gds_lfs.transfer.agent import Agent
@@ -40,19 +49,52 @@ def _serve(stdin: int, stdout: int, greeting: Greeting, meeting: object) -> None
     from gds_lfs.transfer.rendezvous import Meeting
 
     engine = LfsEngine()
+    agent = Agent(engine)
+    met = meeting if isinstance(meeting, Meeting) else None
+    interrupted = True
     try:
-        if isinstance(meeting, Meeting):
-            with suppress(KeyboardInterrupt):
-                serve_all(Agent(engine), stdin, stdout, greeting, meeting)
+        if hasattr(select, "poll"):
+            serve_all(agent, (stdin, stdout), greeting, met, lambda: _interrupt(met, engine))
         else:
-            with open(stdin, "rb") as source, open(stdout, "wb") as target, suppress(KeyboardInterrupt):
-                serve(Agent(engine), source, target, greeting)
+            with open(stdin, "rb") as source, open(stdout, "wb") as target:
+                serve(agent, source, target, greeting)
+        interrupted = agent.interrupted
+    except KeyboardInterrupt:
+        _end_soon(met, engine)
+        sys.exit("git-datasets-agent: interrupted")
     except Exception as error:
         sys.exit(f"git-datasets-agent: {engine.report(error)}")
     finally:
-        if isinstance(meeting, Meeting):
-            meeting.close()
-        engine.close()
+        if met is not None:
+            met.close()
+        engine.close(interrupted=interrupted)
+
+
+def _interrupt(meeting: Meeting | None, engine: LfsEngine) -> None:
+    """Nobody is left to hear an answer: end what the main thread is at."""
+    import signal
+    import threading
+
+    _end_soon(meeting, engine)
+    main = threading.main_thread().ident
+    if main is not None:
+        signal.pthread_kill(main, signal.SIGINT)  # also wakes it where it waits
+
+
+def _end_soon(meeting: Meeting | None, engine: LfsEngine) -> None:
+    """Give this process a moment to end by itself. A request that has stalled could hold it for minutes."""
+    import threading
+
+    def end() -> None:
+        time.sleep(MOMENT)
+        try:
+            if meeting is not None:
+                meeting.close()
+            engine.abandon()
+        finally:
+            os._exit(1)
+
+    threading.Thread(target=end, daemon=True).start()
 
 
 def _own_streams() -> tuple[int, int]:

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -435,12 +436,16 @@ def silent() -> Iterator[Silent]:
     meeting.close()
 
 
+def never() -> None:
+    raise AssertionError("nobody was busy when the other side went")
+
+
 def test_the_loop_over_pipes_ends_a_batch_when_nothing_more_comes(boxes: Boxes, silent: Silent) -> None:
     asked, say = os.pipe()
     hear, answered = os.pipe()
     agent = Agent(boxes)
     other = Peer(agent)
-    loop = threading.Thread(target=serve_all, args=(agent, asked, answered, GREETING, silent))
+    loop = threading.Thread(target=serve_all, args=(agent, (asked, answered), GREETING, silent, never))
     loop.start()
     with os.fdopen(hear, "rb") as lines:
         talk(say, lines)
@@ -464,8 +469,68 @@ def test_the_loop_ends_when_git_lfs_is_gone(boxes: Boxes, silent: Silent) -> Non
     asked, say = os.pipe()
     hear, answered = os.pipe()
     os.close(hear)
-    loop = threading.Thread(target=serve_all, args=(Agent(boxes), asked, answered, GREETING, silent))
+    loop = threading.Thread(target=serve_all, args=(Agent(boxes), (asked, answered), GREETING, silent, never))
     loop.start()
     os.close(say)
     loop.join(5)
     assert not loop.is_alive()
+
+
+@pytest.fixture
+def stalled(boxes: Boxes) -> Iterator[threading.Event]:
+    """A flush does not end before this is set."""
+    going = threading.Event()
+    boxes.flush = lambda: going.wait(10)  # type: ignore[method-assign, assignment, return-value]
+    yield going
+    going.set()
+
+
+def upload_of(oid: str) -> bytes:
+    return json.dumps({"event": "upload", "oid": oid, "size": 5, "path": "/p"}).encode() + b"\n"
+
+
+def test_the_loop_tells_that_all_have_gone_while_it_is_busy(boxes: Boxes, stalled: threading.Event) -> None:
+    asked, say = os.pipe()
+    hear, answered = os.pipe()
+    told = threading.Event()
+    loop = threading.Thread(target=serve_all, args=(Agent(boxes), (asked, answered), GREETING, None, told.set))
+    loop.start()
+    os.write(say, upload_of(OIDS[0]))
+    assert not told.wait(1), "git-lfs waits for an answer"
+    began = time.monotonic()
+    os.close(say)
+    assert told.wait(1)
+    assert time.monotonic() - began < 1
+    stalled.set()
+    loop.join(5)
+    assert not loop.is_alive()
+    os.close(hear)
+
+
+def test_who_has_said_all_in_advance_is_served_to_the_end(boxes: Boxes, stalled: threading.Event) -> None:
+    asked, say = os.pipe()
+    hear, answered = os.pipe()
+    loop = threading.Thread(target=serve_all, args=(Agent(boxes), (asked, answered), GREETING, None, never))
+    loop.start()
+    os.write(say, upload_of(OIDS[0]) + upload_of(OIDS[1]) + b'{"event":"terminate"}\n')
+    os.close(say)
+    time.sleep(1)
+    stalled.set()
+    with os.fdopen(hear, "rb") as lines:
+        said = [json.loads(line) for line in lines]
+    assert [m["oid"] for m in said if m.get("event") == "complete"] == OIDS[:2]
+    loop.join(5)
+
+
+def test_who_hears_nothing_any_more_is_gone_whatever_was_said(boxes: Boxes, stalled: threading.Event) -> None:
+    asked, say = os.pipe()
+    hear, answered = os.pipe()
+    told = threading.Event()
+    loop = threading.Thread(target=serve_all, args=(Agent(boxes), (asked, answered), GREETING, None, told.set))
+    loop.start()
+    os.write(say, upload_of(OIDS[0]) + b'{"event":"terminate"}\n')
+    os.close(hear)
+    os.close(say)
+    assert told.wait(2)
+    stalled.set()
+    loop.join(5)
