@@ -360,6 +360,7 @@ def test_a_pack_that_finds_no_room_is_closed(
     assert watched.open == 0
 
 
+@pytest.mark.usefixtures("small_packs")
 @pytest.mark.parametrize("when", ["first pack fails", "no thread can be started"])
 def test_whatever_fails_all_packs_are_closed(
     files: Files, watched: type[Watched], monkeypatch: pytest.MonkeyPatch, when: str
@@ -379,7 +380,7 @@ def test_whatever_fails_all_packs_are_closed(
         monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor.submit", submit)
 
     def push() -> None:
-        files.add(noise(40_000_000))
+        files.add(noise(2_000_000))
         files.outbox.flush()
 
     with pytest.raises((RemoteError, RuntimeError), match=r"denied|can't start"):
@@ -387,8 +388,14 @@ def test_whatever_fails_all_packs_are_closed(
     assert watched.open == 0
 
 
+@pytest.fixture
+def small_packs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gds_lfs.transfer.outbox.PACK_SIZE", 1_000_000)
+
+
+@pytest.mark.usefixtures("small_packs")
 def test_what_an_interrupted_session_sent_is_not_sent_again(files: Files) -> None:
-    content = noise(110_000_000)
+    content = noise(5_000_000)
 
     def fault(name: str, key: str) -> None:
         if name == "put" and key.startswith("packs/") and len(files.remote.keys("packs/")) == 2:
@@ -414,9 +421,11 @@ def test_what_an_interrupted_session_sent_is_not_sent_again(files: Files) -> Non
     files.read_back(content)
 
 
+@pytest.mark.usefixtures("small_packs")
 def test_a_server_that_asks_for_fewer_requests_gets_fewer(files: Files) -> None:
     under_way: list[int] = []
     counting = threading.Lock()
+    two = threading.Event()
     active = 0
 
     def fault(name: str, key: str) -> None:
@@ -427,6 +436,9 @@ def test_a_server_that_asks_for_fewer_requests_gets_fewer(files: Files) -> None:
             active += 1
             under_way.append(active)
             refused = len(under_way) <= 20
+            if active == 2:
+                two.set()
+        assert two.wait(30), "the case: packs that are sent side by side"
         time.sleep(0.01)
         with counting:
             active -= 1
@@ -434,7 +446,6 @@ def test_a_server_that_asks_for_fewer_requests_gets_fewer(files: Files) -> None:
             raise SlowDownError("please")
 
     files.remote.fault = fault
-    files.add(noise(120_000_000))
+    files.add(noise(6_000_000))
     files.outbox.flush()
-    assert max(under_way) > 1, "the case"
     assert set(under_way[10:20]) == {1}
