@@ -84,7 +84,8 @@ def fill(workspace: Workspace, files: Iterable[PointerFile]) -> Filled:
     # An entry with the pointer's size makes git call the filled-in file modified, unseen. Whatever ends this early,
     # git must look at the content.
     restage(workspace.repo, [(file.entry, None) for file in wanted])
-    for folder in {os.path.dirname(workspace.repo.absolute(file.path)) for file in wanted}:
+    folders = {os.path.dirname(workspace.repo.absolute(file.path)) for file in wanted}
+    for folder in {*folders, os.fsencode(workspace.scratch)}:
         _sweep(folder)
     began = time.time()
     progress.start("checking out", sum(file.pointer.size for file in wanted), len(wanted))
@@ -107,15 +108,23 @@ def _write(workspace: Workspace, file: PointerFile) -> os.stat_result | OSError 
     """Write one file; its stat, or why it could not be written."""
     try:
         target = workspace.repo.absolute(file.path)
-        stat = replace(target, workspace.store.pieces(file.pointer.oid), executable=file.entry.mode == 0o100755)
+        pieces = workspace.store.pieces(file.pointer.oid)
+        executable = file.entry.mode == 0o100755
+        stat = replace(target, pieces, executable=executable, scratch=workspace.repo.common_dir / "datasets" / "tmp")
     except (MissingObjectError, CorruptObjectError, OSError) as error:
         return error
     sidecars.move_aside(workspace, file.path)
     return stat
 
 
-def replace(target: bytes, pieces: Iterator[bytes], *, executable: bool = False) -> os.stat_result:
-    """Write `target` through a temporary file in its folder; nothing is left of it on an error. Gives its stat."""
+def replace(
+    target: bytes, pieces: Iterator[bytes], *, executable: bool = False, scratch: Path | None = None
+) -> os.stat_result:
+    """Write `target` through a temporary file; nothing is left of it on an error. Gives its stat.
+
+    The file has no name, or one in `scratch`, before it has its own, where the system and its disks can do that, so
+    that nothing is left in the work tree by a process that is killed either; else it is in the target's folder.
+    """
     folder = os.path.dirname(target) or b"."
     mode = (0o777 if executable else 0o666) & ~_umask()
     # The name does not grow from the file's: that one may be as long as the file system allows.
@@ -127,7 +136,7 @@ def replace(target: bytes, pieces: Iterator[bytes], *, executable: bool = False)
                 write_all(stream.fileno(), piece)
             if handle is not None:
                 os.fchmod(handle, mode)
-                _give_name(handle, name)
+                name = _give_name(handle, name, scratch)
         os.replace(name, target)
     except BaseException:
         with suppress(FileNotFoundError):
@@ -154,11 +163,18 @@ def _open_nameless(folder: bytes) -> int | None:
         return None
 
 
-def _give_name(handle: int, name: bytes) -> None:
+def _give_name(handle: int, name: bytes, scratch: Path | None) -> bytes:
+    """Name the file in `scratch`, or as `name` says where that is another file system."""
+    elsewhere = [os.path.join(os.fsencode(scratch), os.path.basename(name))] if scratch else []
     # With a folder's descriptor Python calls linkat(2) with AT_SYMLINK_FOLLOW, which open(2) tells to do here.
     anywhere = os.open(_DESCRIPTORS, os.O_RDONLY)
     try:
+        for place in elsewhere:
+            with suppress(OSError):
+                os.link(f"{_DESCRIPTORS}/{handle}", place, src_dir_fd=anywhere, follow_symlinks=True)
+                return place
         os.link(f"{_DESCRIPTORS}/{handle}", name, src_dir_fd=anywhere, follow_symlinks=True)
+        return name
     finally:
         os.close(anywhere)
 

@@ -220,6 +220,7 @@ def _send(
     workspace: Workspace, wanted: Mapping[Oid, bytes], git_remote: str | None, *, anew: bool = False
 ) -> UploadReport:
     """Send what the remote lacks. With `anew` that may be everything, though it was pushed to before."""
+    from gds_lfs.porcelain.s3_settings import is_s3
     from gds_lfs.transfer.upload import UploadReport, upload
 
     if not wanted:
@@ -230,7 +231,8 @@ def _send(
         return foreign_agent.push_through_agent(workspace, program, paths, git_remote)
     remote = workspace.open_push_remote(git_remote)
     try:
-        begun = not anew and workspace.last_pushed(git_remote) == workspace.remote_url(git_remote)
+        url = workspace.remote_url(git_remote)
+        begun = not anew and not is_s3(url or "") and workspace.last_pushed(git_remote) == url  # a drive may be absent
         return upload(workspace.store, remote, workspace.cache, paths, workspace.messages.progress, begun=begun)
     finally:
         workspace.tell_requests()

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import os
+import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -52,3 +55,26 @@ def test_permissions_are_those_of_a_new_file(tmp_path, kind):
     (tmp_path / "plain").touch()
     checkout.replace(os.fsencode(tmp_path / "a.bin"), iter([b"content"]))
     assert (tmp_path / "a.bin").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="nameless files are Linux's")
+def test_its_first_name_is_outside_the_work_tree(monkeypatch):
+    """A process that is killed before the file has its own leaves nothing there."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as root:  # a file system that is known to have nameless files
+        work, scratch = Path(root, "work"), Path(root, "scratch")
+        work.mkdir()
+        scratch.mkdir()
+        seen = []
+        rename = os.replace
+
+        def replace(source, target):
+            seen.append((os.listdir(work), len(os.listdir(scratch))))
+            rename(source, target)
+
+        monkeypatch.setattr(os, "replace", replace)
+        checkout.replace(os.fsencode(work / "a.bin"), iter([b"content"]), scratch=scratch)
+        checkout.replace(os.fsencode(work / "b.bin"), iter([b"content"]), scratch=Path(root, "nowhere"))
+        assert seen[0] == ([], 1)
+        assert len(seen[1][0]) == 2, "beside it where that is no place"
+        assert sorted(os.listdir(work)) == ["a.bin", "b.bin"]
+        assert os.listdir(scratch) == []
