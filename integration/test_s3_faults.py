@@ -179,7 +179,8 @@ def test_a_killed_push_goes_on_where_it_was(ready: Machine, work: Path, stub: St
     ready.gd(work, "push")
     packs = [key for key in stub.puts() if "/packs/" in key]
     assert stored.isdisjoint(packs), "nothing is sent twice"
-    assert len(stored) + len(packs) == 8
+    # The server may have stored one more by then, which was under way when the push was killed.
+    assert len(stored.union(packs)) <= len([key for key in stub.objects if "/packs/" in key]) == 8
     assert len(stub.calls) <= 2 + 2 + len(packs) + 1
 
 

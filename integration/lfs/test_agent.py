@@ -58,7 +58,8 @@ def test_a_smudge_in_a_configured_clone_goes_through_the_agent(lfs: LfsMachine) 
     }.items():
         lfs.git(lfs.root, "config", "--global", key, value)
     lfs.git(lfs.root, "clone", "-q", lfs.origin, "clone")
-    assert contents(lfs.root / "clone") == contents(lfs.work)
+    lfs.lfs(lfs.root, "clone", lfs.origin, "at-once")
+    assert contents(lfs.root / "clone") == contents(lfs.root / "at-once") == contents(lfs.work)
 
 
 def test_lfs_push_by_hand_and_fetch_of_a_part(lfs: LfsMachine) -> None:
