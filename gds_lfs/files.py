@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["make_below", "sync_folder", "write_all"]
+__all__ = ["give_name", "make_below", "sync_folder", "write_all"]
 
 T = TypeVar("T")
 
@@ -38,6 +38,12 @@ def make_below(root: str | Path, path: str, make: Callable[[str], T]) -> T:
             with suppress(FileExistsError):
                 os.mkdir(folder)
         return make(path)
+
+
+def give_name(descriptor: int, path: str | bytes) -> None:
+    """Name a file that was opened with O_TMPFILE, as open(2) tells to. Raises OSError."""
+    # With no folder's descriptor Python calls link(2), which follows nothing; an absolute path has no use for it.
+    os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor, follow_symlinks=True)
 
 
 def sync_folder(folder: str | Path) -> None:

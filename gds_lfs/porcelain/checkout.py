@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from gds_lfs.content.pointer import held_by
 from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError
-from gds_lfs.files import write_all
+from gds_lfs.files import give_name, write_all
 from gds_lfs.git.paths import quote
 from gds_lfs.porcelain import sidecars
 from gds_lfs.porcelain.messages import count
@@ -84,13 +84,14 @@ def fill(workspace: Workspace, files: Iterable[PointerFile]) -> Filled:
     # An entry with the pointer's size makes git call the filled-in file modified, unseen. Whatever ends this early,
     # git must look at the content.
     restage(workspace.repo, [(file.entry, None) for file in wanted])
+    scratch = workspace.scratch
     folders = {os.path.dirname(workspace.repo.absolute(file.path)) for file in wanted}
-    for folder in {*folders, os.fsencode(workspace.scratch)}:
+    for folder in {*folders, os.fsencode(scratch)}:
         _sweep(folder)
     began = time.time()
     progress.start("checking out", sum(file.pointer.size for file in wanted), len(wanted))
     with ThreadPoolExecutor(WORKERS) as pool:
-        for file, outcome in zip(wanted, pool.map(lambda f: _write(workspace, f), wanted), strict=True):
+        for file, outcome in zip(wanted, pool.map(lambda f: _write(workspace, f, scratch), wanted), strict=True):
             if isinstance(outcome, os.stat_result):
                 result.files += 1
                 written.append((file.entry, outcome))
@@ -104,13 +105,13 @@ def fill(workspace: Workspace, files: Iterable[PointerFile]) -> Filled:
     return result
 
 
-def _write(workspace: Workspace, file: PointerFile) -> os.stat_result | OSError | GitDatasetsError:
+def _write(workspace: Workspace, file: PointerFile, scratch: Path) -> os.stat_result | OSError | GitDatasetsError:
     """Write one file; its stat, or why it could not be written."""
     try:
         target = workspace.repo.absolute(file.path)
         pieces = workspace.store.pieces(file.pointer.oid)
         executable = file.entry.mode == 0o100755
-        stat = replace(target, pieces, executable=executable, scratch=workspace.repo.common_dir / "datasets" / "tmp")
+        stat = replace(target, pieces, executable=executable, scratch=scratch)
     except (MissingObjectError, CorruptObjectError, OSError) as error:
         return error
     sidecars.move_aside(workspace, file.path)
@@ -136,7 +137,7 @@ def replace(
                 write_all(stream.fileno(), piece)
             if handle is not None:
                 os.fchmod(handle, mode)
-                name = _give_name(handle, name, scratch)
+                name = _name(handle, name, scratch)
         os.replace(name, target)
     except BaseException:
         with suppress(FileNotFoundError):
@@ -163,20 +164,15 @@ def _open_nameless(folder: bytes) -> int | None:
         return None
 
 
-def _give_name(handle: int, name: bytes, scratch: Path | None) -> bytes:
-    """Name the file in `scratch`, or as `name` says where that is another file system."""
-    elsewhere = [os.path.join(os.fsencode(scratch), os.path.basename(name))] if scratch else []
-    # With a folder's descriptor Python calls linkat(2) with AT_SYMLINK_FOLLOW, which open(2) tells to do here.
-    anywhere = os.open(_DESCRIPTORS, os.O_RDONLY)
-    try:
-        for place in elsewhere:
-            with suppress(OSError):
-                os.link(f"{_DESCRIPTORS}/{handle}", place, src_dir_fd=anywhere, follow_symlinks=True)
-                return place
-        os.link(f"{_DESCRIPTORS}/{handle}", name, src_dir_fd=anywhere, follow_symlinks=True)
-        return name
-    finally:
-        os.close(anywhere)
+def _name(handle: int, name: bytes, scratch: Path | None) -> bytes:
+    """Name the file in `scratch`, or as `name` says where that is another file system; what it is called now."""
+    if scratch is not None:
+        place = os.path.join(os.fsencode(scratch), os.path.basename(name))
+        with suppress(OSError):
+            give_name(handle, place)
+            return place
+    give_name(handle, name)
+    return name
 
 
 def move(source: Path, target: bytes) -> None:

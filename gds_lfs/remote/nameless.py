@@ -10,7 +10,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from gds_lfs.files import make_below, sync_folder, write_all
+from gds_lfs.files import give_name, make_below, sync_folder, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +62,6 @@ class Nameless:
                 os.close(descriptor)
 
     def _link(self, target: str) -> None:
-        # With no folder's descriptor Python calls link(2), which follows nothing; an absolute path has no use for it.
-        os.link(f"/proc/self/fd/{self._descriptor}", target, src_dir_fd=self._descriptor, follow_symlinks=True)
+        give_name(self._descriptor, target)
         with suppress(OSError):
             sync_folder(os.path.dirname(target))
