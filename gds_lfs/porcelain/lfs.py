@@ -6,6 +6,7 @@ It answers first and loads what it needs then: transfer/greeting.py tells why.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -41,6 +42,7 @@ def main() -> None:
 
 
 def _serve(stdin: int, stdout: int, greeting: Greeting, meeting: object) -> None:
+    gc.disable()  # one session makes no garbage worth looking for
     import select
 
     from gds_lfs.porcelain.lfs_engine import LfsEngine
@@ -68,6 +70,7 @@ def _serve(stdin: int, stdout: int, greeting: Greeting, meeting: object) -> None
         if met is not None:
             met.close()
         engine.close(interrupted=interrupted)
+        gc.freeze()  # nor is there any in what it had, which Python would look through at its end
 
 
 def _interrupt(meeting: Meeting | None, engine: LfsEngine) -> None:
