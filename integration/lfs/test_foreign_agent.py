@@ -57,6 +57,38 @@ def test_push_clone_and_fetch(ready: Machine, work: Path, agent: str) -> None:
     assert digests(ready.root / "later") == digests(work)
 
 
+def test_as_many_at_once_as_git_lfs_would_ask_for(ready: Machine, work: Path, agent: str) -> None:
+    slow = AGENT.replace("for line in sys.stdin:", "for line in sys.stdin:\n    time.sleep(0.3)")
+    mark = "import os, time\nopen(f'{__file__}.{os.getpid()}', 'w').close()\n"
+    (ready.root / "agent.py").write_text(mark + slow)
+    ready.git(work, "config", "lfs.concurrenttransfers", "3")
+    for number in range(9):
+        (work / f"{number}.bin").write_bytes(os.urandom(2000))
+    ready.git(work, "add", ".")
+    ready.git(work, "commit", "-qm", "nine")
+    ready.git(work, "push", "-q", "-u", "origin", "main")
+    assert len(list(ready.root.glob("agent.py.*"))) == 3
+    assert len(list((ready.root / "theirs").iterdir())) == 9
+
+
+def test_a_later_push_hands_over_what_is_new(ready: Machine, work: Path, agent: str) -> None:
+    for name in ("a.bin", "b.bin"):
+        (work / name).write_bytes(os.urandom(2000))
+        ready.git(work, "add", ".")
+        ready.git(work, "commit", "-qm", name)
+        ready.git(work, "push", "-q", "-u", "origin", "main")
+    first, second = sorted((ready.root / "theirs").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    first.unlink()
+    (work / "c.bin").write_bytes(os.urandom(2000))
+    ready.git(work, "add", ".")
+    ready.git(work, "commit", "-qm", "c")
+    ready.git(work, "push", "-q", "origin", "main")
+    assert second.exists()
+    assert len(list((ready.root / "theirs").iterdir())) == 2, "b.bin's and c.bin's"
+    ready.gd(work, "push")
+    assert len(list((ready.root / "theirs").iterdir())) == 3, "by hand all of it"
+
+
 def test_what_the_agent_has_not_is_named(ready: Machine, work: Path, agent: str) -> None:
     (work / "a.bin").write_bytes(os.urandom(2000))
     ready.git(work, "add", ".")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import sys
 from pathlib import Path
@@ -12,8 +11,8 @@ import pytest
 from gds_lfs.content.hashing import oid_of
 from gds_lfs.errors import MissingObjectError, RemoteError
 from gds_lfs.store.local import LocalStore
-from gds_lfs.transfer.lfs_client import AgentSession, Wanted, fetch, push, start
-from gds_lfs.transfer.lfs_messages import Download
+from gds_lfs.transfer.lfs_client import Wanted, fetch, push
+from gds_lfs.transfer.lfs_session import start
 
 FOREIGN = """
 import json, os, shutil, sys
@@ -67,12 +66,12 @@ def filled(folder: Path, *contents: bytes) -> LocalStore:
 
 
 def test_there_and_back(program: str, tmp_path: Path) -> None:
-    with start(program, "upload", "origin", tmp_path) as session:
-        report = push(filled(tmp_path / "a", *CONTENTS), session, wanted(*CONTENTS), tmp_path)
+    with start(program, "upload", "origin", tmp_path) as agents:
+        report = push(filled(tmp_path / "a", *CONTENTS), agents, wanted(*CONTENTS), tmp_path)
     assert (report.files, report.bytes_sent) == (2, sum(map(len, CONTENTS)))
     store = LocalStore(tmp_path / "b")
-    with start(program, "download", "origin", tmp_path) as session:
-        found = fetch(store, session, wanted(*CONTENTS, b"never sent"))
+    with start(program, "download", "origin", tmp_path) as agents:
+        found = fetch(store, agents, wanted(*CONTENTS, b"never sent"))
     assert found.fetched == {oid_of(content) for content in CONTENTS}
     assert found.missing == {oid_of(b"never sent"): "10.bin"}
     assert [store.read(oid_of(content)) for content in CONTENTS] == CONTENTS
@@ -91,8 +90,8 @@ def test_there_and_back(program: str, tmp_path: Path) -> None:
 def test_what_is_not_what_it_is_named_for_is_not_taken(program: str, tmp_path: Path) -> None:
     (tmp_path / "theirs" / oid_of(b"good").hex()).write_bytes(b"bad!")
     store = LocalStore(tmp_path / "b")
-    with start(program, "download", "origin", tmp_path) as session:
-        found = fetch(store, session, wanted(b"good"))
+    with start(program, "download", "origin", tmp_path) as agents:
+        found = fetch(store, agents, wanted(b"good"))
     assert found.damaged == {oid_of(b"good"): "4.bin"}
     assert not store.has(oid_of(b"good"))
 
@@ -107,52 +106,75 @@ def test_what_the_agent_says_of_a_failure_reaches_the_user(program: str, tmp_pat
     (tmp_path / "theirs" / oid_of(b"sixsix").hex()).write_bytes(b"sixsix")
     store = LocalStore(tmp_path / "b")
     told = r"^4\.bin: the agent says: your login has expired: run acme login \(code 401\) \(and 1 more\)$"
-    with start(program, "download", "origin", tmp_path) as session, pytest.raises(RemoteError, match=told):
-        fetch(store, session, wanted(b"four", b"fives", b"sixsix"))
+    with start(program, "download", "origin", tmp_path) as agents, pytest.raises(RemoteError, match=told):
+        fetch(store, agents, wanted(b"four", b"fives", b"sixsix"))
     assert store.read(oid_of(b"sixsix")) == b"sixsix", "the others come all the same"
 
 
 @pytest.mark.parametrize("code", [404, 410, 2, 6])
 def test_what_the_agent_does_not_have_is_missing(program: str, tmp_path: Path, code: int) -> None:
     fault(tmp_path, b"four", code, "not here")
-    with start(program, "download", "origin", tmp_path) as session:
-        assert fetch(LocalStore(tmp_path / "b"), session, wanted(b"four")).missing == {oid_of(b"four"): "4.bin"}
+    with start(program, "download", "origin", tmp_path) as agents:
+        assert fetch(LocalStore(tmp_path / "b"), agents, wanted(b"four")).missing == {oid_of(b"four"): "4.bin"}
 
 
 def test_an_agent_that_names_no_file(program: str, tmp_path: Path) -> None:
     (tmp_path / "theirs/says-nothing").touch()
     with (
-        start(program, "download", "origin", tmp_path) as session,
+        start(program, "download", "origin", tmp_path) as agents,
         pytest.raises(RemoteError, match=r"4\.bin: the agent names no file"),
     ):
-        fetch(LocalStore(tmp_path / "b"), session, wanted(b"four"))
+        fetch(LocalStore(tmp_path / "b"), agents, wanted(b"four"))
 
 
 def test_nothing_is_sent_where_something_is_missing(program: str, tmp_path: Path) -> None:
-    with start(program, "upload", "origin", tmp_path) as session, pytest.raises(MissingObjectError, match=r"3\.bin"):
-        push(filled(tmp_path / "a", b"abcd"), session, wanted(b"abcd", b"abc"), tmp_path)
+    with start(program, "upload", "origin", tmp_path) as agents, pytest.raises(MissingObjectError, match=r"3\.bin"):
+        push(filled(tmp_path / "a", b"abcd"), agents, wanted(b"abcd", b"abc"), tmp_path)
     assert "upload" not in (tmp_path / "theirs/log").read_text().splitlines()[1:]
 
 
-def test_an_agent_that_cannot_start_or_will_not(program: str, tmp_path: Path) -> None:
-    for bad in ("/nowhere/agent --x", "", "'"):
-        with pytest.raises(RemoteError, match=r"datasets\.transferagent"), start(bad, "upload", "origin", tmp_path):
-            pass
-    (tmp_path / "theirs/refuse").touch()
-    with pytest.raises(RemoteError, match="not today"), start(program, "upload", "origin", tmp_path):
+def test_the_first_refusal_of_an_upload_ends_the_push(program: str, tmp_path: Path) -> None:
+    script = tmp_path / "agent.py"
+    full = 'answer["error"] = {"code": 507, "message": "full"}'
+    script.write_text(FOREIGN.replace('shutil.copy(m["path"], folder + "/" + m["oid"])', full))
+    contents = [bytes([number]) * 100 for number in range(100)]
+    with (
+        start(program, "upload", "origin", tmp_path, 4) as agents,
+        pytest.raises(RemoteError, match=r"full \(code 507"),
+    ):
+        push(filled(tmp_path / "a", *contents), agents, wanted(*contents), tmp_path)
+    asked = (tmp_path / "theirs/log").read_text().count('"upload","oid"')
+    assert asked < 50, "no new one is begun"
+
+
+class Told:
+    """Progress that a test looks at."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[int, int]] = []
+
+    def start(self, what: str, total_bytes: int, total_items: int) -> None:
+        self.totals = (total_bytes, total_items)
+
+    def advance(self, size: int, items: int) -> None:
+        self.steps.append((size, items))
+
+    def done(self) -> None:
         pass
 
 
-@pytest.mark.parametrize(
-    ("answer", "complaint"),
-    [
-        (b"", "ended in the middle"),
-        (b"half a li", "ended in the middle"),
-        (b"Hello!\n", "no message"),
-        (b'{"event":"complete","oid":"other"}\n', "speaks of 'other'"),
-    ],
-)
-def test_an_agent_that_breaks_the_protocol(answer: bytes, complaint: str) -> None:
-    session = AgentSession("agent", io.BytesIO(), io.BytesIO(answer))
-    with pytest.raises(RemoteError, match=complaint):
-        list(session.ask(Download("ab" * 32, 3)))
+def test_what_an_agent_says_of_its_progress_is_told(program: str, tmp_path: Path) -> None:
+    told = Told()
+    with start(program, "upload", "origin", tmp_path) as agents:
+        push(filled(tmp_path / "a", b"abcd"), agents, wanted(b"abcd"), tmp_path, told)
+    assert told.totals == (4, 1)
+    assert told.steps[:2] == [(1, 0), (3, 1)], "what it says, and the rest at the end"
+
+
+def test_progress_stays_within_the_object(program: str, tmp_path: Path) -> None:
+    script = tmp_path / "agent.py"
+    script.write_text(FOREIGN.replace('"bytesSinceLast": 1', '"bytesSinceLast": 99'))
+    told = Told()
+    with start(program, "upload", "origin", tmp_path) as agents:
+        push(filled(tmp_path / "a", b"abcd", b"abc"), agents, wanted(b"abcd", b"abc"), tmp_path, told)
+    assert told.steps[:4] == [(4, 0), (0, 1), (3, 0), (0, 1)]
