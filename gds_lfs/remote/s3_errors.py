@@ -5,7 +5,8 @@ fewer requests), what is answered by other means (NoSuchKeyError, ShortBodyError
 Messages name the bucket, the key and the way out. They quote no request, since requests carry credentials.
 
 What a proxy answers to CONNECT is no answer of the server: botocore has one error for all of it, and the status is in
-the text of that error's cause. Services that hand out credentials answer for themselves too.
+the text of that error's cause. It also has one error for all that goes wrong with TLS, a connection that breaks
+included. Services that hand out credentials answer for themselves too.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from botocore.parsers import ResponseParserError
 from urllib3.exceptions import HTTPError
 
 from gds_lfs.errors import RemoteError, TransientRemoteError
+from gds_lfs.remote import tls
 from gds_lfs.remote.s3_answers import (
     EXPIRED,
     LOG_IN,
@@ -102,6 +104,10 @@ def _from_proxy(error: boto.ProxyConnectionError, place: str) -> RemoteError:
 def _from_connection(error: Exception, request: Request) -> RemoteError:
     """A connection that broke, or that was never made: a ValueError means that there is nothing that could be sent."""
     cause = error.kwargs.get("error") if isinstance(error, boto.BotoCoreError) else None
+    if isinstance(error, boto.SSLError):
+        told = cause.args[0] if isinstance(cause, HTTPError) and cause.args else cause
+        if not tls.is_passing(told):
+            return RemoteError(f"{request.place}: {tls.fault(told)}")
     if not isinstance(cause, ValueError):
         return TransientRemoteError(
             f"{request.place}: the connection broke while trying to {request.doing} ({type(error).__name__})."
@@ -141,14 +147,6 @@ _FAILURES: list[tuple[_Kinds, type[RemoteError], str]] = [
         (boto.TokenRetrievalError, boto.SSOError, boto.CredentialRetrievalError),
         RemoteError,
         f"your credentials could not be renewed. {LOG_IN}",
-    ),
-    (
-        (boto.SSLError,),
-        RemoteError,
-        (
-            "the server's certificate is not trusted, or is not for this name: for an authority of your own, set "
-            "AWS_CA_BUNDLE to its certificate's file."
-        ),
     ),
     (
         (boto.EndpointConnectionError, boto.ConnectTimeoutError),
