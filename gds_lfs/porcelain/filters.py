@@ -18,7 +18,7 @@ from gds_lfs.content.chunker import SQLITE_HEADER
 from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError
 from gds_lfs.git.filter_process import DELAYED, Delayed, FilterError, Request
 from gds_lfs.git.paths import quote
-from gds_lfs.porcelain import foreign_agent, sidecars
+from gds_lfs.porcelain import foreign_agent, places, sidecars
 from gds_lfs.porcelain.messages import count
 
 if TYPE_CHECKING:
@@ -180,9 +180,12 @@ class Filter:
             program = self.workspace.settings.get(foreign_agent.KEY)
             if program:
                 sizes = {pointer.oid: pointer.size for pointer in absent}
-                foreign_agent.fetch_through_agent(self.workspace, program, wanted, sizes, None)
+                report = foreign_agent.fetch_through_agent(self.workspace, program, wanted, sizes, None)
             else:
-                self.workspace.download(self._open_remote(), wanted)
+                report = self.workspace.download(self._open_remote(), wanted)
+            if report.fetched:
+                place = places.place_of(self.workspace, source=self._config_source())
+                places.remember(self.workspace, None, place, first=True)
         except GitDatasetsError as error:
             self._unreachable = str(error).rstrip(".")
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gds_lfs.transfer.outbox import Outbox
 
 LARGEST_LOG = 1 << 20
+_BEGIN_ANEW = "Should it begin anew: `git config --unset {key}`, then `git lfs push --all` to that git remote."
 
 
 class LfsEngine:
@@ -49,11 +50,22 @@ class LfsEngine:
 
     def uploads(self, remote: str) -> Outbox:
         """Uploads to the dataset remote of a git remote. Raises GitDatasetsError."""
+        from gds_lfs.porcelain import places
+        from gds_lfs.porcelain.s3_settings import is_s3
         from gds_lfs.transfer.outbox import Outbox
 
         target = self.workspace.open_push_remote(remote or None)
-        outbox = Outbox(target, self.workspace.cache, self.workspace.scratch)
-        self._resources.callback(outbox.close)
+        place = places.place_of(self.workspace, remote or None)
+        was_there = not is_s3(target.url) and places.seen(self.workspace, remote or None) == place
+        begin_anew = _BEGIN_ANEW.format(key=places.key(self.workspace, remote or None)) if was_there else None
+        outbox = Outbox(target, self.workspace.cache, self.workspace.scratch, begin_anew=begin_anew)
+
+        def close() -> None:
+            outbox.close()
+            if outbox.bytes_sent:
+                places.remember(self.workspace, remote or None, place, first=True)
+
+        self._resources.callback(close)
         return outbox
 
     def downloads(self, remote: str) -> Inbox:

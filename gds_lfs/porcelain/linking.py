@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gds_lfs.errors import GitError
 from gds_lfs.git.config import DATASETS_CONFIG, write_datasetsconfig
 from gds_lfs.git.remotes import key_for
+from gds_lfs.porcelain import places
 from gds_lfs.porcelain.s3_settings import TRUSTED_ENDPOINT, checked_place, trusted
 from gds_lfs.remote.base import open_remote
 from gds_lfs.remote.directory import DirectoryRemote
@@ -42,6 +43,7 @@ def checked(workspace: Workspace, url: str, endpoint: str | None = None, region:
 
 def keep_here(workspace: Workspace, place: Place, git_remote: str | None = None) -> str:
     """Write a place to this clone's config, for one git remote (a name or URL) or for all; the key of its URL."""
+    places.keep(workspace, git_remote)
     keys = {name: key_for(workspace.settings, git_remote, name) for name in ("remote", "endpoint", "region")}
     for key, value in zip(keys.values(), place, strict=True):
         if value is None:

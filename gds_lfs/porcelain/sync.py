@@ -5,12 +5,13 @@ What is to be moved is worked out from git's objects; how it is moved is the tra
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from gds_lfs.errors import GitDatasetsError, MissingObjectError
 from gds_lfs.git import attributes
 from gds_lfs.git.paths import quote
-from gds_lfs.porcelain import checkout, foreign_agent, pointers
+from gds_lfs.porcelain import checkout, foreign_agent, places, pointers
 from gds_lfs.porcelain.messages import count, human_bytes
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from gds_lfs.transfer.upload import UploadReport
 
 PUSH_FIELDS = 4
+BEGIN_ANEW = "`git datasets push --all` sends all of history there, should it begin anew."
 
 
 def fetch_objects(
@@ -38,8 +40,12 @@ def fetch_objects(
     """
     program = workspace.settings.get(foreign_agent.KEY)
     if program:
-        return foreign_agent.fetch_through_agent(workspace, program, wanted, sizes or {}, git_remote)
-    return workspace.download(workspace.open_remote(git_remote), wanted)
+        report = foreign_agent.fetch_through_agent(workspace, program, wanted, sizes or {}, git_remote)
+    else:
+        report = workspace.download(workspace.open_remote(git_remote), wanted)
+    if report.fetched:
+        places.remember(workspace, git_remote, places.place_of(workspace, git_remote), first=True)
+    return report
 
 
 def fetch(
@@ -150,9 +156,9 @@ def pre_push(workspace: Workspace, git_remote: str, lines: Iterable[str]) -> Non
     before_push(workspace, git_remote, tips, known)
     new_branch = len(known) < len(tips)
     exclude = known + ([f"--remotes={git_remote}"] if new_branch else [])
-    url = workspace.remote_url(git_remote)
-    if url is not None and not workspace.pushed_before(git_remote, url):
-        exclude = []  # the data of what is there already went to another place
+    place = places.place_of(workspace, git_remote)
+    if place and not places.has_history(workspace, git_remote, place, places.tracked(workspace, git_remote)):
+        exclude = []  # the data of what is there already may be at another place
     trees = [tip for tip in tips if _has_files(repo, tip)]
 
     def find() -> tuple[dict[Oid, bytes], list[bytes]]:
@@ -168,8 +174,7 @@ def pre_push(workspace: Workspace, git_remote: str, lines: Iterable[str]) -> Non
         _warn_of_raw_content(workspace, others, trees[-1])
     if wanted:
         _report_sent(workspace, _send(workspace, wanted, git_remote), always=False)
-        if url is not None:
-            workspace.remember_push(git_remote, url)
+        places.remember(workspace, git_remote, place)
 
 
 def _born(repo: Repo) -> list[str]:
@@ -230,12 +235,28 @@ def _send(
     if program:
         return foreign_agent.push_through_agent(workspace, program, paths, git_remote)
     remote = workspace.open_push_remote(git_remote)
+    place, known = places.place_of(workspace, git_remote), places.seen(workspace, git_remote)
+    begin_anew = BEGIN_ANEW if known == place and not anew and not is_s3(remote.url) else None
     try:
-        url = workspace.remote_url(git_remote)
-        begun = not anew and not is_s3(url or "") and workspace.last_pushed(git_remote) == url  # a drive may be absent
-        return upload(workspace.store, remote, workspace.cache, paths, workspace.messages.progress, begun=begun)
+        return upload(
+            workspace.store, remote, workspace.cache, paths, workspace.messages.progress, begin_anew=begin_anew
+        )
+    except MissingObjectError as error:
+        if known in (None, place):
+            raise
+        raise MissingObjectError(f"{error}\n{_how_to_move(known)}", error.oid) from error
     finally:
         workspace.tell_requests()
+
+
+def _how_to_move(known: str) -> str:
+    url, _, endpoint = known.partition(" ")
+    server = ["--endpoint", endpoint] if endpoint else []
+    back = shlex.join(["git", "datasets", "link", "--local", url, *server])
+    return (
+        f"This clone's data came from {known}. What is still there comes with `{back}`, `git datasets fetch --all`; "
+        "then name the new place again (`git config --unset datasets.remote`, if .datasetsconfig names it), and push."
+    )
 
 
 def _report_sent(workspace: Workspace, report: UploadReport, *, always: bool) -> None:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from gds_lfs.transfer.download import DownloadReport
 
 KNOWN_REMOTE = "datasets.knownremote"
-PUSHED = "datasetspushed"
 T = TypeVar("T")
 
 
@@ -137,6 +136,13 @@ class Workspace:
         """The dataset remote's URL, or None when nobody named one."""
         return remote_url(self.settings, self._proposed(source), git_remote or self.git_remote())
 
+    def remote_address(self, git_remote: str | None = None, source: str | None = None) -> str | None:
+        """`remote_url`, with the address of an S3 server that is not AWS. Raises RemoteError for one not approved."""
+        name, shared = git_remote or self.git_remote(), self._proposed(source)
+        url = remote_url(self.settings, shared, name)
+        options = self._s3_options(name, shared, url) if url else None
+        return f"{url} {options.endpoint}" if options and options.endpoint else url
+
     def open_remote(self, git_remote: str | None = None, source: str | None = None) -> Remote:
         """The dataset remote, for reading. Raises RemoteError when there is none, or its server is not approved."""
         return self._open(git_remote or self.git_remote(), self._proposed(source))
@@ -206,27 +212,6 @@ class Workspace:
                 self._requests_told[remote.url] = total
                 listed = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
                 self.messages.detail(f"{count(total, 'request')} to {remote.url}: {listed}")
-
-    def pushed_before(self, git_remote: str, url: str) -> bool:
-        """Whether what this git remote has of history can be taken to have its data at this URL.
-
-        That is so where the last push went, or, before the first, where the data of a clone came from.
-        """
-        last = self.last_pushed(git_remote)
-        if last is not None:
-            return last == url
-        known = self._known_places()
-        return not known or known[0] in (url, _place(self._proposed(None)))
-
-    def last_pushed(self, git_remote: str | None) -> str | None:
-        """The URL that the last push to this git remote sent its data to."""
-        return self.settings.get(f"remote.{self.named(git_remote or self.git_remote())}.{PUSHED}")
-
-    def remember_push(self, git_remote: str, url: str) -> None:
-        """A push to this URL went through. A URL or path that is pushed to has no section of config to note it in."""
-        name = self.named(git_remote)
-        if name in self.git_remotes():
-            self.repo.run("config", "--local", f"remote.{name}.{PUSHED}", url, check=False)
 
     @property
     def base(self) -> Path:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from gds_lfs.errors import RemoteError
 from gds_lfs.remote.base import (
+    FORMAT_KEY,
     INDEX_PREFIX,
     PACKS_PREFIX,
     NoSuchKeyError,
@@ -78,6 +79,17 @@ class RemoteIndex:
         for shard in self.shards.values():
             self.absent_packs |= {pack for pack, size in shard.packs.items() if present.get(pack) != size}
         return present
+
+    def refuse_empty(self, packs: Collection[bytes], begin_anew: str) -> None:
+        """Raise RemoteError if the remote holds nothing, not even that it is one; `packs` are those that it has.
+
+        A drive that is not mounted leaves an empty folder behind, which is no place to begin anew unasked.
+        """
+        if not self.shards and not packs and retrying(lambda: self._remote.size(FORMAT_KEY), self._retry) is None:
+            raise RemoteError(
+                f"{self._remote.url} is empty, and this clone's data has been there: is the drive mounted, or was it "
+                f"cleared? Nothing was sent.\n{begin_anew}"
+            )
 
     def avoid(self, kind: int, oid: bytes, place: Place) -> None:
         """Do not give out this place for this object again: it is not there, or damaged."""

@@ -17,7 +17,7 @@ from gds_lfs.content import chunker
 from gds_lfs.content.hashing import EMPTY, oid_of
 from gds_lfs.content.manifest import Manifest
 from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError, RemoteError
-from gds_lfs.remote.base import check_format, index_key
+from gds_lfs.remote.base import AbsentRemoteError, check_format, index_key
 from gds_lfs.remote.shard import encode
 from gds_lfs.store.pack import CHUNKS, MANIFESTS
 from gds_lfs.store.threads import bundles
@@ -48,13 +48,24 @@ _STEP = 8 << 20
 
 
 class Outbox:
-    """Files on their way to one remote. Nothing is asked of the remote before the first `add`."""
+    """Files on their way to one remote. Nothing is asked of the remote before the first `add`.
 
-    def __init__(self, remote: Remote, cache_dir: Path, scratch: Path, retry: Retry = DEFAULT_RETRY) -> None:
+    `begin_anew` is for one that is known to hold others: what the user is told to do should it be empty.
+    """
+
+    def __init__(
+        self,
+        remote: Remote,
+        cache_dir: Path,
+        scratch: Path,
+        retry: Retry = DEFAULT_RETRY,
+        begin_anew: str | None = None,
+    ) -> None:
         self._remote = remote
         self._cache = cache_dir
         self._scratch = scratch
         self._retry = retry
+        self._begin_anew = begin_anew
         self._throttle = Throttle(remote.parallel, retry)
         self._index: RemoteIndex | None = None
         self._present: dict[bytes, int] = {}
@@ -161,10 +172,13 @@ class Outbox:
 
     def _open(self) -> RemoteIndex:
         if self._index is None:
-            self._remote.create()
             index = RemoteIndex(self._remote, self._cache, self._retry)
-            index.refresh()
-            self._present = index.check_packs()
+            with contextlib.suppress(AbsentRemoteError):
+                index.refresh()
+                self._present = index.check_packs()
+            if self._begin_anew:
+                index.refuse_empty(self._present, self._begin_anew)
+            self._remote.create()
             retrying(lambda: check_format(self._remote, create=True), self._retry)
             self._index = index
         return self._index

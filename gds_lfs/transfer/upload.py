@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from gds_lfs.content.hashing import EMPTY, oid_of
 from gds_lfs.errors import CorruptObjectError, MissingObjectError, RemoteError
-from gds_lfs.remote.base import FORMAT_KEY, AbsentRemoteError, check_format, index_key
+from gds_lfs.remote.base import AbsentRemoteError, check_format, index_key
 from gds_lfs.remote.draft import Spooled
 from gds_lfs.store.pack import CHUNKS, MANIFESTS
 from gds_lfs.transfer.consolidate import merge, to_merge
@@ -64,12 +64,13 @@ def upload(
     progress: Progress | None = None,
     *,
     retry: Retry = DEFAULT_RETRY,
-    begun: bool = False,
+    begin_anew: str | None = None,
 ) -> UploadReport:
-    """Make the remote hold these files; the paths are for messages. `begun` says that it holds others already.
+    """Make the remote hold these files; the paths are for messages. `begin_anew` is for one that is known to hold
+    others: what the user is told to do should it be empty.
 
     Raises MissingObjectError or CorruptObjectError, naming the path, if one is neither there nor whole here
-    (the remote then names nothing new), and RemoteError, also where a remote that was begun is empty.
+    (the remote then names nothing new), and RemoteError.
     """
     wanted = {oid: path for oid, path in sorted(wanted.items(), key=lambda pair: pair[1]) if oid != EMPTY}
     if not wanted:
@@ -79,8 +80,8 @@ def upload(
     with contextlib.suppress(AbsentRemoteError):
         index.refresh()
         present = index.check_packs()
-    if begun and not index.shards and not present:
-        _refuse_empty(remote, retry)
+    if begin_anew:
+        index.refuse_empty(present, begin_anew)
     absent = _absent_files(store, index, wanted)
     if not absent:
         return UploadReport()
@@ -91,15 +92,6 @@ def upload(
         store, remote, index, needs, scratch=_scratch(cache_dir), progress=progress or Silent(), retry=retry
     )
     return sending.run(present)
-
-
-def _refuse_empty(remote: Remote, retry: Retry) -> None:
-    """A drive that is not mounted leaves an empty folder behind, which is no place to begin anew unasked."""
-    if retrying(lambda: remote.size(FORMAT_KEY), retry) is None:
-        raise RemoteError(
-            f"{remote.url} is empty, and this clone has pushed there: is the drive mounted, or was it cleared? "
-            "Nothing was pushed.\n`git datasets push --all` sends all of history there, should it begin anew."
-        )
 
 
 def _scratch(cache_dir: Path) -> Path:

@@ -247,6 +247,30 @@ def test_a_remote_that_breaks_in_the_middle_of_a_push_keeps_the_refs_where_they_
     assert contents(clone) == contents(lfs.work)
 
 
+def test_a_place_that_has_lost_all_is_not_begun_anew_unasked(lfs: LfsMachine) -> None:
+    lfs.configure(lfs.work)
+    lfs.commit({"a.bin": os.urandom(3000)})
+    lfs.git(lfs.work, "push", "-q", "-u", "origin", "main")
+    unmounted = lfs.root / "unmounted"
+    lfs.data.rename(unmounted)
+    for there in (False, True):
+        if there:
+            lfs.data.mkdir()
+        lfs.commit({"b.bin": os.urandom(3000)})
+        refused = lfs.git(lfs.work, "push", check=False)
+        assert refused.returncode != 0
+        assert "is the drive mounted" in refused.stderr
+        assert "git config --unset remote.origin.datasetsplace" in refused.stderr
+        assert not lfs.packs()
+    lfs.git(lfs.work, "config", "--unset", "remote.origin.datasetsplace")
+    lfs.lfs(lfs.work, "push", "--all", "origin")
+    lfs.git(lfs.work, "push")
+    shutil.rmtree(unmounted)
+    clone = lfs.clone()
+    lfs.lfs(clone, "pull")
+    assert contents(clone) == contents(lfs.work)
+
+
 def test_no_remote_at_all_is_said(lfs: LfsMachine) -> None:
     lfs.git(lfs.work, "config", "--unset", "datasets.remote")
     lfs.git(lfs.work, "remote", "set-url", "origin", "https://host.invalid/x.git")

@@ -32,11 +32,20 @@ class Workspace:
         self.data = root / "data"
         self.messages = Messages()
         self.repo = SimpleNamespace(top=None)
-        self.settings = SimpleNamespace(skip_smudge=skip_smudge, get=lambda key: None)
+        self.settings = SimpleNamespace(skip_smudge=skip_smudge, get=lambda key: None, subsections=lambda *_: {})
         self.remotes_opened = 0
 
     def remote_url(self, source: str | None = None) -> str:
         return str(self.data)
+
+    def remote_address(self, git_remote: str | None = None, source: str | None = None) -> str:
+        return str(self.data)
+
+    def git_remote(self) -> str:
+        return "origin"
+
+    def named(self, git_remote: str) -> str:
+        return git_remote
 
     def open_remote(self, source: str | None = None) -> DirectoryRemote:
         self.remotes_opened += 1

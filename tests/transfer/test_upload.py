@@ -286,12 +286,12 @@ def test_a_wiped_remote_gets_everything_again(clone: Any, other: Any, memory: An
 def test_a_remote_that_was_begun_is_not_begun_anew(clone: Any, remote: Any, prompt: Any) -> None:
     """An empty folder may be a drive that is not mounted."""
     wanted = clone.add(LARGE, *SMALL)
-    with pytest.raises(RemoteError, match=r"is empty, and this clone has pushed there: is the drive mounted"):
-        upload(clone.store, remote, clone.cache, wanted, retry=prompt, begun=True)
+    with pytest.raises(RemoteError, match=r"(?s)is empty, and this clone's data has been there: is the.*\nadvice"):
+        upload(clone.store, remote, clone.cache, wanted, retry=prompt, begin_anew="advice")
     remote.create()
     assert list(remote.list("")) == []
     remote.put(FORMAT_KEY, encode_format())
-    assert upload(clone.store, remote, clone.cache, wanted, retry=prompt, begun=True).files == 41
+    assert upload(clone.store, remote, clone.cache, wanted, retry=prompt, begin_anew="advice").files == 41
 
 
 def test_lost_chunks_of_a_large_file_come_again(
