@@ -18,6 +18,7 @@ from gds_lfs.errors import ConfigError, CorruptObjectError, GitDatasetsError, Mi
 from gds_lfs.git import attributes
 from gds_lfs.git.index import UnsupportedIndexError, unchanged
 from gds_lfs.git.paths import quote
+from gds_lfs.git.remotes import setting_key
 from gds_lfs.porcelain import checkout
 from gds_lfs.porcelain.lfs_engine import object_path, storage
 from gds_lfs.porcelain.messages import count
@@ -83,6 +84,7 @@ def migrate(workspace: Workspace, conversion: Conversion, *, everything: bool = 
         from gds_lfs.porcelain.install import install_hooks
 
         install_hooks(workspace)
+        _say_what_clones_do_not_know(workspace)
     _say_what_is_not_installed(workspace, conversion.new)
 
 
@@ -264,3 +266,13 @@ def _say_what_is_not_installed(workspace: Workspace, form: Form) -> None:
     if workspace.settings.get(f"filter.{form.filter}.process") is None:
         command = "git datasets install" if form is OURS else "git lfs install"
         workspace.messages.warn(f"filter.{form.filter} is not set up for your user yet: {command}")
+
+
+def _say_what_clones_do_not_know(workspace: Workspace) -> None:
+    """Where data goes may stand in this clone's config alone: git-lfs's agent is set up that way."""
+    from gds_lfs.porcelain.s3_settings import link_command
+
+    if setting_key(workspace.settings, workspace.git_remote(), "remote") and workspace.shared_config().remote is None:
+        url, _, endpoint = (workspace.remote_address() or "").partition(" ")
+        command = link_command(url, endpoint or None, None)
+        workspace.messages.note(f"that data goes to {url} is known to this clone alone; to tell all: `{command}`")

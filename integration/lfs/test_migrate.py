@@ -30,7 +30,8 @@ def full(lfs: LfsMachine) -> LfsMachine:
 def test_import_changes_pointers_and_attributes_alone(full: LfsMachine) -> None:
     before = digests(full.work)
     stored = digests(full.data)
-    full.gd(full.work, "migrate", "import", "--from", "lfs")
+    told = full.gd(full.work, "migrate", "import", "--from", "lfs")
+    assert f"known to this clone alone; to tell all: `git datasets link {full.data}`" in told.stderr
     (attributes,) = (full.work / ".gitattributes").read_text().splitlines()
     assert attributes == "*.bin filter=datasets diff=datasets merge=datasets -text"
     assert full.git(full.work, "diff", "--name-only").stdout == "", "the files are known to be unchanged"
