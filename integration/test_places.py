@@ -109,3 +109,22 @@ def test_a_clone_that_has_only_fetched_fills_no_empty_mount_point(ready: Machine
         assert refused.returncode != 0
         assert "is the drive mounted" in refused.stderr
     assert not list(data.iterdir())
+
+
+def test_a_clone_of_a_repository_that_has_pushed_nothing_has_its_data(ready: Machine) -> None:
+    work = ready.repo()
+    ready.gd(work, "track", "*.bin")
+    commit(ready, work, {"a.bin": b"a" * 3000, "b.bin": b"b" * 3_000_000})
+    told = ready.git(ready.root, "clone", "work", "clone")
+    assert "warning" not in told.stderr
+    clone = ready.root / "clone"
+    assert digests(clone) == digests(work)
+    commit(ready, work, {"a.bin": b"A" * 3000})
+    ready.git(clone, "pull", "-q")
+    assert digests(clone) == digests(work)
+    commit(ready, clone, {"c.bin": b"c" * 3000})
+    ready.git(clone, "push", "-q", "origin", "HEAD:refs/heads/theirs")
+    ready.git(work, "merge", "-q", "theirs")
+    assert digests(clone) == digests(work)
+    ready.git(ready.root, "clone", "-q", "work", "third")
+    assert digests(ready.root / "third") == digests(work)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _ELSEWHERE = re.compile(r"[^/\\]{2,}:")  # a scheme, or host:path
 
+#: Below its git dir, where a repository keeps the data that is pushed to it.
+OWN_REMOTE = "datasets-remote"
+
 
 def remote_url(settings: Settings, shared: DatasetsConfig, git_remote: str) -> str | None:
     """Where the datasets of a git remote (a name or URL) are kept, None when nothing says so.
@@ -36,7 +39,7 @@ def remote_url(settings: Settings, shared: DatasetsConfig, git_remote: str) -> s
         return own
     name = name_of(settings, git_remote)
     neighbour = local_git_dir(settings.get(f"remote.{name}.url") or name, settings.folder)
-    return None if neighbour is None else os.path.normpath(neighbour / "datasets-remote")
+    return None if neighbour is None else os.path.normpath(neighbour / OWN_REMOTE)
 
 
 def name_of(settings: Settings, git_remote: str) -> str:

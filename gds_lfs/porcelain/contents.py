@@ -32,7 +32,7 @@ class Contents:
         if oid == EMPTY:
             return iter(())
         if not self.workspace.store.has(oid):
-            from gds_lfs.porcelain.sync import fetch_objects
+            from gds_lfs.porcelain.fetching import fetch_objects
 
             if oid not in fetch_objects(self.workspace, {oid: name}).fetched:
                 raise MissingObjectError(f"{name}: its data is neither here nor on the remote", oid)
@@ -89,7 +89,7 @@ class Contents:
             return
         self._fetched.add(field)
         from gds_lfs.dataset.database import files
-        from gds_lfs.porcelain.sync import fetch_objects
+        from gds_lfs.porcelain.fetching import fetch_objects
 
         named = {each.oid: each.path for each in files(database) if each.path.startswith(field + "/")}
         fetch_objects(self.workspace, {oid: named[oid] for oid in self.workspace.store.missing(set(named))})

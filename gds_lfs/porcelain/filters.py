@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO
 
 from gds_lfs.content import pointer as pointers
@@ -18,14 +19,14 @@ from gds_lfs.content.chunker import SQLITE_HEADER
 from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError
 from gds_lfs.git.filter_process import DELAYED, Delayed, FilterError, Request
 from gds_lfs.git.paths import quote
-from gds_lfs.porcelain import foreign_agent, places, sidecars
+from gds_lfs.porcelain import sidecars
+from gds_lfs.porcelain.fetching import fetch_objects
 from gds_lfs.porcelain.messages import count
 
 if TYPE_CHECKING:
     from gds_lfs.content.hashing import Oid
     from gds_lfs.content.pointer import Pointer
     from gds_lfs.porcelain.workspace import Workspace
-    from gds_lfs.remote.base import Remote
     from gds_lfs.store.local import LocalStore
     from gds_lfs.store.writer import StoreWriter
 
@@ -49,7 +50,6 @@ class Filter:
         self._treeish: str | None = None
         self._smudged = False
         self._unreachable: str | None = None
-        self._remote: Remote | None = None
         self._asked: set[Oid] = set()
         self._absent: dict[bytes, Oid] = {}
         self._raw: list[bytes] = []
@@ -177,27 +177,16 @@ class Filter:
             return
         self._asked.update(wanted)
         try:
-            program = self.workspace.settings.get(foreign_agent.KEY)
-            if program:
-                sizes = {pointer.oid: pointer.size for pointer in absent}
-                report = foreign_agent.fetch_through_agent(self.workspace, program, wanted, sizes, None)
-            else:
-                report = self.workspace.download(self._open_remote(), wanted)
-            if report.fetched:
-                place = places.place_of(self.workspace, source=self._config_source())
-                places.remember(self.workspace, None, place, first=True)
+            sizes = {pointer.oid: pointer.size for pointer in absent}
+            fetch_objects(self.workspace, wanted, sizes=sizes, source=self._config_source)
         except GitDatasetsError as error:
             self._unreachable = str(error).rstrip(".")
 
-    def _open_remote(self) -> Remote:
-        if self._remote is None:
-            self._remote = self.workspace.open_remote(source=self._config_source())
-        return self._remote
-
     def _prepare_remote(self) -> None:
         with contextlib.suppress(GitDatasetsError):
-            self._open_remote().prepare()
+            self.workspace.open_remote(source=self._config_source).prepare()
 
+    @cached_property
     def _config_source(self) -> str | None:
         """A clone's .datasetsconfig may not be on disk yet: the tree being checked out has it."""
         for source in (self._treeish, None, ":"):

@@ -134,7 +134,7 @@ def hand_out(workspace: Workspace, wanted: Mapping[Oid, bytes]) -> None:
     lacking = [oid for oid in wanted if not object_path(folder, oid).is_file()]
     absent = workspace.store.missing(lacking)
     if absent:
-        from gds_lfs.porcelain.sync import fetch_objects
+        from gds_lfs.porcelain.fetching import fetch_objects
 
         fetch_objects(workspace, {oid: quote(wanted[oid]) for oid in absent})
         absent = workspace.store.missing(absent)

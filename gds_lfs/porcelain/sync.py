@@ -12,6 +12,7 @@ from gds_lfs.errors import GitDatasetsError, MissingObjectError
 from gds_lfs.git import attributes
 from gds_lfs.git.paths import quote
 from gds_lfs.porcelain import checkout, foreign_agent, places, pointers
+from gds_lfs.porcelain.fetching import fetch_objects
 from gds_lfs.porcelain.messages import count, human_bytes
 
 if TYPE_CHECKING:
@@ -21,31 +22,10 @@ if TYPE_CHECKING:
     from gds_lfs.git.repo import Repo
     from gds_lfs.porcelain.pointers import PointerFile, Selection
     from gds_lfs.porcelain.workspace import Workspace
-    from gds_lfs.transfer.download import DownloadReport
     from gds_lfs.transfer.upload import UploadReport
 
 PUSH_FIELDS = 4
 BEGIN_ANEW = "`git datasets push --all` sends all of history there, should it begin anew."
-
-
-def fetch_objects(
-    workspace: Workspace,
-    wanted: Mapping[Oid, str],
-    git_remote: str | None = None,
-    sizes: Mapping[Oid, int] | None = None,
-) -> DownloadReport:
-    """Bring contents into the store; the paths are for messages. Raises RemoteError; absent ones are in the report.
-
-    `sizes` are told to the user's own transfer agent, if there is one.
-    """
-    program = workspace.settings.get(foreign_agent.KEY)
-    if program:
-        report = foreign_agent.fetch_through_agent(workspace, program, wanted, sizes or {}, git_remote)
-    else:
-        report = workspace.download(workspace.open_remote(git_remote), wanted)
-    if report.fetched:
-        places.remember(workspace, git_remote, places.place_of(workspace, git_remote), first=True)
-    return report
 
 
 def fetch(

@@ -31,9 +31,10 @@ class Workspace:
         self.cache = root / "cache"
         self.data = root / "data"
         self.messages = Messages()
-        self.repo = SimpleNamespace(top=None)
+        self.repo = SimpleNamespace(top=None, common_dir=root / "git")
         self.settings = SimpleNamespace(skip_smudge=skip_smudge, get=lambda key: None, subsections=lambda *_: {})
         self.remotes_opened = 0
+        self.remote: DirectoryRemote | None = None
 
     def remote_url(self, source: str | None = None) -> str:
         return str(self.data)
@@ -47,11 +48,14 @@ class Workspace:
     def named(self, git_remote: str) -> str:
         return git_remote
 
-    def open_remote(self, source: str | None = None) -> DirectoryRemote:
-        self.remotes_opened += 1
+    def open_remote(self, git_remote: str | None = None, source: str | None = None) -> DirectoryRemote:
         if not self.data.exists():
+            self.remotes_opened += 1
             raise RemoteError(f"{self.data} is not there")
-        return DirectoryRemote(self.data)
+        if self.remote is None:
+            self.remotes_opened += 1
+            self.remote = DirectoryRemote(self.data)
+        return self.remote
 
     def download(self, remote: DirectoryRemote, wanted: dict[bytes, str]) -> DownloadReport:
         return download(self.store, remote, self.cache, wanted)
