@@ -329,3 +329,25 @@ def test_what_is_wrong_is_told_with_its_line(ready: Machine, repo: Path, text: s
     told = refuse(ready, repo, "index.py").stderr
     assert message in told
     assert len(told.strip().splitlines()) <= 2
+
+
+def test_what_an_empty_commit_advises_deletes_no_file_that_was_added(ready: Machine, repo: Path) -> None:
+    (repo / "a/mine.bin").write_bytes(b"the only copy")
+    ready.git(repo, "add", "a/mine.bin")
+    told = refuse(ready, repo).stderr
+    assert "`git restore --staged FILE`" in told
+    assert "--worktree" not in told
+    ready.git(repo, "restore", "--staged", "a/mine.bin")
+    assert (repo / "a/mine.bin").read_bytes() == b"the only copy"
+
+
+def test_what_an_empty_commit_advises_brings_a_deleted_file_back(ready: Machine, repo: Path) -> None:
+    gone = files(repo, "a")[0]
+    content = gone.read_bytes()
+    ready.git(repo, "rm", "-q", gone)
+    told = refuse(ready, repo).stderr
+    assert "`git restore --staged --worktree FILE`" in told
+    assert "`git restore --staged FILE`" not in told
+    ready.git(repo, "restore", "--staged", "--worktree", gone)
+    assert gone.read_bytes() == content
+    assert is_clean(ready, repo)

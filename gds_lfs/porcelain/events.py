@@ -48,7 +48,7 @@ def pre_commit(workspace: Workspace) -> None:
         again = unfinished is not None
         done = reconciling.reconcile(workspace, found, index, changed, unfinished, force=again, parse=parse)
         if done and changes:
-            _refuse_an_empty_commit(workspace, index)
+            _refuse_an_empty_commit(workspace, index, changes)
 
 
 def reconcile(workspace: Workspace, *, dry_run: bool, again: bool) -> None:
@@ -141,8 +141,8 @@ def _refuse_raw_data(workspace: Workspace, paths: Sequence[bytes]) -> None:
         )
 
 
-def _refuse_an_empty_commit(workspace: Workspace, index: Path) -> None:
-    """Raise DatasetError where all that was staged is taken back: git itself does not look at it again."""
+def _refuse_an_empty_commit(workspace: Workspace, index: Path, changes: Sequence[Change]) -> None:
+    """Raise DatasetError where all that was staged, `changes`, is taken back: git does not look at it again."""
     repo = workspace.repo
     if (repo.git_dir / "MERGE_HEAD").exists() or any(True for _ in repo.changed_staged()):
         return
@@ -150,9 +150,18 @@ def _refuse_an_empty_commit(workspace: Workspace, index: Path) -> None:
     if record is not None:
         recovery.undo(workspace, record, index)
     raise DatasetError(
-        "nothing is left to commit: rows and their files come from index.py alone.\n"
-        "`git restore --staged --worktree FILE` takes back what you changed of them"
+        f"nothing is left to commit: rows and their files come from index.py alone.\n{_way_back(changes)}"
     )
+
+
+def _way_back(changes: Sequence[Change]) -> str:
+    """How to take such changes back. A file that was added may be the only copy: it is not to be deleted."""
+    ways = []
+    if any(not change.old_mode for change in changes):
+        ways.append("`git restore --staged FILE` unstages what you added, and leaves the file where it is")
+    if any(change.old_mode for change in changes):
+        ways.append("`git restore --staged --worktree FILE` takes back what you changed or deleted")
+    return "\n".join(ways)
 
 
 def _fold_databases(workspace: Workspace, changes: Sequence[Change], index: Path) -> None:
