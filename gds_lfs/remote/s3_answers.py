@@ -6,6 +6,7 @@ its code is the bare HTTP status, and so it is where something other than the se
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,7 +17,10 @@ from gds_lfs.remote.base import NoSuchKeyError, ShortBodyError, SlowDownError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["EXPIRED", "LOG_IN", "Answer", "Request", "is_passing", "one_line", "refused", "wrong_proxy_login"]
+__all__ = [
+    "EXPIRED", "LOG_IN", "PROXY_LOGIN", "Answer", "ForeignAnswerError", "Request", "is_foreign", "is_passing",
+    "one_line", "refused", "wrong_proxy_login",
+]  # fmt: skip
 
 EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired"}
 _SLOW_DOWN = {
@@ -28,6 +32,8 @@ _LATER = {
     "ConditionalRequestConflict", "BadDigest", "XAmzContentSHA256Mismatch", "NoSuchUpload",
 }  # fmt: skip
 _RIGHTS = {"list_objects_v2": "s3:ListBucket", "delete_object": "s3:DeleteObject"}
+_FORBIDDEN = 403
+PROXY_LOGIN = 407
 _CONFLICT = 409
 _NOT_IMPLEMENTED = 501
 #: A signature that is this old (seconds) by the server's clock was made by a slow request, not by a wrong clock.
@@ -37,6 +43,7 @@ LOG_IN = (
     "Log in again (`aws sso login`, or whatever gives you credentials) and repeat the command; what was sent stays."
 )
 _LONGEST_QUOTE = 200
+_LIST = re.compile(rb"<(\w+:)?(ListBucketResult|Error)\b")
 
 
 class Request(NamedTuple):
@@ -46,6 +53,10 @@ class Request(NamedTuple):
     bucket: str
     operation: str
     doing: str
+
+
+class ForeignAnswerError(Exception):
+    """What answers is no S3 server."""
 
 
 class Answer(NamedTuple):
@@ -93,6 +104,14 @@ def refused(answer: Answer) -> Exception:
 def is_passing(status: int) -> bool:
     """Whether an HTTP status tells of a failure on the other side that may pass."""
     return status in (408, 429) or (status >= 500 and status != _NOT_IMPLEMENTED)
+
+
+def is_foreign(status: int, body: bytes) -> bool:
+    """Whether an answer to a list is none that an S3 server gives: neither a list nor an error of S3.
+
+    Failures that may pass, and a refusal, may come from whatever stands before a server.
+    """
+    return not (is_passing(status) or status in (_FORBIDDEN, PROXY_LOGIN) or _LIST.search(body))
 
 
 def wrong_proxy_login(place: str) -> RemoteError:

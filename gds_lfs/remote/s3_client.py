@@ -122,6 +122,8 @@ class Connection:
             client = self._make_client(session, own=True)
         client.meta.events.register("before-send.s3", self._count)
         client.meta.events.register("before-parse.s3", _refuse_short)
+        # The first wildcard makes it come before botocore's own, which makes a 500 of a 200 whose text is no XML.
+        client.meta.events.register("before-parse.*.ListObjectsV2", _refuse_foreign)
         found = session.get_credentials()
         return client, tuple(found.get_frozen_credentials()) if found else ()
 
@@ -158,3 +160,15 @@ def _refuse_short(response_dict: dict[str, Any], operation_model: Any, **_: obje
     body, promised = response_dict["body"], response_dict["headers"].get("content-length")
     if promised and isinstance(body, bytes) and operation_model.http["method"] != "HEAD" and len(body) < int(promised):
         raise IncompleteReadError(actual_bytes=len(body), expected_bytes=promised)
+
+
+def _refuse_foreign(response_dict: dict[str, Any], operation_model: Any, **_: object) -> None:
+    """Raise where a list, the first thing that is asked for, is answered by a server of another kind.
+
+    botocore takes any well-formed page for an empty list, and follows a redirect of one until its stack is full.
+    """
+    from gds_lfs.remote.s3_answers import ForeignAnswerError, is_foreign
+
+    _refuse_short(response_dict, operation_model)
+    if is_foreign(response_dict["status_code"], response_dict["body"]):
+        raise ForeignAnswerError

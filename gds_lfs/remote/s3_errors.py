@@ -23,7 +23,9 @@ from gds_lfs.remote import tls
 from gds_lfs.remote.s3_answers import (
     EXPIRED,
     LOG_IN,
+    PROXY_LOGIN,
     Answer,
+    ForeignAnswerError,
     Request,
     is_passing,
     one_line,
@@ -33,7 +35,6 @@ from gds_lfs.remote.s3_answers import (
 
 __all__ = ["Request", "code_of", "is_expired", "translated"]
 
-_PROXY_LOGIN = 407
 #: How both urllib3 and http.client begin to tell what a proxy answered.
 _NO_TUNNEL = re.compile(r"Tunnel connection failed: (\d{3})")
 _BROKEN = (boto.HTTPClientError, boto.ConnectionError, boto.IncompleteReadError, ResponseParserError, HTTPError)
@@ -89,7 +90,7 @@ def _from_proxy(error: boto.ProxyConnectionError, place: str) -> RemoteError:
             f"{place}: the proxy does not answer: check HTTPS_PROXY and HTTP_PROXY, or name the server in NO_PROXY."
         )
     status = int(said[1])
-    if status == _PROXY_LOGIN:
+    if status == PROXY_LOGIN:
         return wrong_proxy_login(place)
     if is_passing(status):
         return TransientRemoteError(
@@ -152,6 +153,11 @@ _FAILURES: list[tuple[_Kinds, type[RemoteError], str]] = [
         (boto.EndpointConnectionError, boto.ConnectTimeoutError),
         TransientRemoteError,
         "the server cannot be reached: check its address (datasets.endpoint, AWS_ENDPOINT_URL) and the network.",
+    ),
+    (
+        (ForeignAnswerError,),
+        RemoteError,
+        "what answers there is no S3 server: check its address (datasets.endpoint, AWS_ENDPOINT_URL).",
     ),
     ((boto.ReadTimeoutError,), TransientRemoteError, "the server has stopped answering."),
     (

@@ -66,7 +66,9 @@ class Call:
 
 @dataclass
 class Fault:
-    """What to answer in place of serving: an error, after reading the body; or a body cut short; or nothing."""
+    """What to answer in place of serving: an error, after reading the body, or this very `page`; or a body cut short;
+    or nothing.
+    """
 
     status: int = 0
     code: str = ""
@@ -74,6 +76,7 @@ class Fault:
     fields: dict[str, str] = field(default_factory=dict)
     cut: float | None = None
     stall: float = 0.0
+    page: bytes | None = None
 
 
 @final
@@ -157,6 +160,8 @@ class _Handler(BaseHTTPRequestHandler):
         if fault is not None and fault.stall:
             time.sleep(fault.stall)
             self.close_connection = True
+        elif fault is not None and fault.page is not None:
+            self.answer(fault.status, fault.page, **fault.headers)
         elif fault is not None and fault.status:
             self.error(fault.status, fault.code, fault.headers, fault.fields)
         elif bucket not in self.stub.buckets:

@@ -90,6 +90,17 @@ def test_a_head_that_is_refused_without_a_word(stub: Stub, remote: S3Remote) -> 
         remote.size("x")
 
 
+@pytest.mark.parametrize("status", [200, 301, 400, 401, 404, 405, 501])
+@pytest.mark.parametrize("page", [b"", b"<html><body>hello</body></html>", b"<!DOCTYPE html><p>a<br>b", b"{}"])
+def test_what_is_no_s3_server(stub: Stub, remote: S3Remote, status: int, page: bytes) -> None:
+    stub.fault = lambda call: Fault(status, headers={"Location": "/login"}, page=page)
+    with pytest.raises(RemoteError, match=r"no S3 server: check its address \(datasets\.endpoint") as raised:
+        list(remote.list("index/"))
+    assert not isinstance(raised.value, TransientRemoteError)
+    assert stub.endpoint in message(raised)
+    assert len(stub.calls) == 1
+
+
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
