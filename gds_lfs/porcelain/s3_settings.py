@@ -7,7 +7,7 @@ Each setting is `datasets.<key>` in git's config, or one of the forms for one gi
     profile       of AWS's own config files, to take credentials from
     pathstyle     true or false: whether the bucket stands in the URL's path or in the host's name
     storageclass  of new objects, such as STANDARD_IA
-    encryption    of new objects: AES256 or aws:kms
+    encryption    of new objects: AES256, aws:kms or aws:kms:dsse
     kmskey        the id of the key for aws:kms
     timeout       seconds to wait for a silent server
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gds_lfs.git.config import DatasetsConfig, Settings
 
 TRUSTED_ENDPOINT = "datasets.trustedendpoint"
+ENCRYPTIONS = ("AES256", "aws:kms", "aws:kms:dsse")
 
 
 def is_s3(url: str) -> bool:
@@ -57,7 +58,7 @@ def s3_options(settings: Settings, shared: DatasetsConfig, git_remote: str, url:
         profile=own("profile"),
         path_style=_boolean(settings, key_of("pathstyle")),
         storage_class=own("storageclass"),
-        encryption=own("encryption"),
+        encryption=_encryption(settings, key_of("encryption")),
         kms_key=own("kmskey"),
         timeout=_seconds(settings, key_of("timeout")),
     )
@@ -103,6 +104,13 @@ def _boolean(settings: Settings, key: str | None) -> bool | None:
     if not re.fullmatch(r"true|yes|on|false|no|off|[+-]?\d+", value.strip(), re.IGNORECASE | re.ASCII):
         raise ConfigError(f"{key} is {value!r}, which is neither true nor false: git config {key} true (or false)")
     return settings.get_bool(key)
+
+
+def _encryption(settings: Settings, key: str | None) -> str | None:
+    value = settings.get(key) if key else None
+    if value and value not in ENCRYPTIONS:
+        raise ConfigError(f"{key} is {value!r}, which is none of {', '.join(ENCRYPTIONS)}")
+    return value
 
 
 def _seconds(settings: Settings, key: str | None) -> float:

@@ -77,6 +77,19 @@ def test_a_timeout_that_is_none(value: str) -> None:
         s3_options(settings({"datasets.timeout": value}), DatasetsConfig(), "origin", URL)
 
 
+@pytest.mark.parametrize("value", ["AES256", "aws:kms", "aws:kms:dsse", ""])
+def test_an_encryption_that_s3_has(value: str) -> None:
+    found = s3_options(settings({"datasets.encryption": value}), DatasetsConfig(), "origin", URL)
+    assert found.encryption == (value or None)
+
+
+@pytest.mark.parametrize("key", ["datasets.encryption", "remote.origin.datasetsencryption"])
+@pytest.mark.parametrize("value", ["foo", "aes256"])
+def test_an_encryption_that_s3_has_not_is_refused_by_name(key: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^{key} is '{value}', which is none of AES256, aws:kms, aws:kms:dsse$"):
+        s3_options(settings({key: value}), DatasetsConfig(), "origin", URL)
+
+
 @pytest.mark.parametrize(("value", "meant"), [("true", True), ("On", True), ("1", True), ("no", False), ("0", False)])
 def test_a_path_style_in_any_of_gits_spellings(value: str, meant: bool) -> None:
     found = s3_options(settings({"datasets.pathstyle": value}), DatasetsConfig(), "origin", URL)
