@@ -111,7 +111,7 @@ def _subject(workspace: Workspace, path: str | None, scope: Scope) -> bytes:
             within, [within + b"index.py"] if within + b"index.py" in paths else []
         )
         if not found:
-            raise ConfigError(f"{path} is no dataset that is {where}: name an index.py or a folder with a leap.yaml")
+            raise ConfigError(_no_such_dataset(path, where, scope))
     else:
         found = _in_folder(workspace.repo.prefix, [*known, *leaps]) or [*known, *leaps]
         if not found:
@@ -120,6 +120,11 @@ def _subject(workspace: Workspace, path: str | None, scope: Scope) -> bytes:
         names = ", ".join(map(quote, found))
         raise ConfigError(f"which one? {names}; name it: git datasets parse {quote(found[0])}")
     return found[0]
+
+
+def _no_such_dataset(path: str, where: str, scope: Scope) -> str:
+    way = " (git datasets new, git add)" if scope.rev is None else ""
+    return f"{path}: no such dataset is {where}{way}; name an index.py, or a folder with one or with a leap.yaml"
 
 
 def _in_folder(folder: bytes, files: list[bytes]) -> list[bytes]:

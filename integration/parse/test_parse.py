@@ -126,6 +126,8 @@ def test_a_commit_is_parsed_as_it_is(ready: Machine, repo: Path) -> None:
     assert result.rows is not None
     assert (result.rows.count, result.rows.added) == (3, 0)
     assert ready.gd(repo, "parse", "--rev", "nonsense", check=False).returncode == 3
+    done = ready.gd(repo, "parse", "nothing", "--rev", "HEAD", check=False)
+    assert (done.returncode, "nothing: no such dataset is in HEAD; name" in done.stderr) == (4, True)
 
 
 def test_which_dataset(ready: Machine, repo: Path) -> None:
@@ -133,7 +135,8 @@ def test_which_dataset(ready: Machine, repo: Path) -> None:
     assert parse(ready, repo, "other").entry == parse(ready, repo / "other", "index.py").entry == "other/index.py"
     assert parse(ready, repo).entry == "index.py"
     done = ready.gd(repo, "parse", "nothing", check=False)
-    assert (done.returncode, "nothing is no dataset that is staged" in done.stderr) == (4, True)
+    said = "nothing: no such dataset is staged (git datasets new, git add); name an index.py"
+    assert (done.returncode, said in done.stderr) == (4, True)
 
 
 def test_only_the_first_rows_of_an_ingest_go_on(ready: Machine, repo: Path) -> None:
