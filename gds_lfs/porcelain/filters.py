@@ -123,8 +123,9 @@ class Filter:
         messages = self.workspace.messages
         if self._absent:
             reason = self._unreachable or "the dataset remote does not have them whole"
+            form = "a pointer" if len(self._absent) == 1 else "pointers"
             messages.warn_paths(
-                f"checked out {count(len(self._absent), 'file')} as pointers; the data could not be had ({reason}):",
+                f"checked out {count(len(self._absent), 'file')} as {form}; the data could not be had ({reason}):",
                 map(quote, self._absent),
                 "`git datasets pull` fills them in.",
             )

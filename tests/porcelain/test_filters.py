@@ -133,6 +133,7 @@ def test_smudge_gives_the_pointer_where_data_is_absent(tmp_path: Path, capfd: py
         assert session.smudge(Request("smudge", name), text) == text
     session.finish()
     err = capfd.readouterr().err
+    assert "checked out 2 files as pointers;" in err
     assert err.count("git datasets pull") == 1
     assert "a.bin" in err
     assert "b.bin" in err
@@ -148,6 +149,13 @@ def test_smudge_leaves_what_is_no_pointer(tmp_path: Path, capfd: pytest.CaptureF
     err = capfd.readouterr().err
     assert "raw.bin" in err
     assert "empty.bin" not in err
+
+
+def test_one_file_is_a_pointer(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    session = filtered(Workspace(tmp_path))
+    session.smudge(Request("smudge", b"a.bin"), pointer(b"a").encode())
+    session.finish()
+    assert "checked out 1 file as a pointer;" in capfd.readouterr().err
 
 
 def test_smudge_can_be_skipped(tmp_path: Path) -> None:
