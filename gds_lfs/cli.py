@@ -119,7 +119,7 @@ def install(
         return
     if verbs.has_data(workspace):
         verbs.install_hooks(workspace)
-        messages.note("files that are still pointers get their data with: git datasets pull")
+        verbs.tell_of_pointers(workspace)
 
 
 @cli.command()

@@ -38,6 +38,18 @@ def test_a_pull_makes_up_for_an_install_that_was_forgotten(ready: Machine, clone
     assert "installed" not in ready.gd(clone, "pull").stderr
 
 
+def test_an_install_tells_of_pointers_where_there_are_any(ready: Machine, clone: Path) -> None:
+    for _ in range(2):
+        assert (
+            "1 file is still a pointer and gets its data with: git datasets pull" in ready.gd(clone, "install").stderr
+        )
+    ready.gd(clone, "pull")
+    assert (clone / "a.bin").read_bytes() == OLD
+    said = ready.gd(clone, "install").stderr
+    assert "already installed" in said
+    assert "pointer" not in said
+
+
 def test_a_pull_without_any_data_sets_nothing_up(machine: Machine) -> None:
     repo = machine.repo("fresh")
     assert "installed" not in machine.gd(repo, "pull").stderr

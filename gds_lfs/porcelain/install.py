@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from gds_lfs.errors import ConfigError
 from gds_lfs.git import hooks
 from gds_lfs.git.command import failure
+from gds_lfs.porcelain.messages import count
 
 if TYPE_CHECKING:
     from gds_lfs.porcelain.messages import Messages
@@ -112,6 +113,17 @@ def install_hooks(workspace: Workspace) -> None:
         lines = "\n".join(f"  {file}: {line}" for file, line in report.paste.items())
         reason = report.reason or "other hooks stand in the way"
         messages.warn(f"{reason}; nothing was written there. Add these lines to its hooks:\n{lines}")
+
+
+def tell_of_pointers(workspace: Workspace) -> None:
+    """How the files get their data that were checked out before git knew the filter, where there are any."""
+    from gds_lfs.porcelain.checkout import unfilled
+    from gds_lfs.porcelain.pointers import Selection
+
+    left = len(unfilled(workspace, Selection()))
+    if left:
+        are = "is still a pointer and gets its" if left == 1 else "are still pointers and get their"
+        workspace.messages.note(f"{count(left, 'file')} {are} data with: git datasets pull")
 
 
 def install_hooks_quietly(workspace: Workspace) -> None:
