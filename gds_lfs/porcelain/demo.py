@@ -1,6 +1,7 @@
 """`git datasets demo`: the whole way on a small generated dataset, each step printed as a user would type it.
 
-It runs plain git in a new folder with a git config of its own, so nothing of the user's is touched.
+It runs plain git in a new folder with a git config of its own, so nothing of the user's is touched. The repositories
+that are left know the filter themselves, so that the user can go on in them.
 """
 
 from __future__ import annotations
@@ -184,6 +185,12 @@ def demo(messages: Messages, folder: Path) -> None:
     run.type("git reset -q --hard HEAD~1")
     run.type("git reset -q --hard ORIG_HEAD")
     run.type("git status --short")
+
+    run.tell(
+        "All this used a git config of its own. Yours stays as it is, so each repository learns of datasets itself."
+    )
+    for repository in ("shapes", "elsewhere"):
+        run.type(f"git -C {repository} datasets install --local", cwd=run.folder)
     run.tell(f"Done. Look around in {run.folder}; delete it when you like.")
 
 
