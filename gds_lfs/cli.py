@@ -271,11 +271,13 @@ def push(messages: Messages, remote: str | None, revs: tuple[str, ...], *, every
 
 
 @cli.command()
+@click.option("-v", "--verbose", is_flag=True, help="Name all files, not the first ten of each kind.")
 @click.pass_obj
-def status(messages: Messages) -> None:
+def status(messages: Messages, *, verbose: bool) -> None:
     """Show where data goes, and what needs mending. Exit code 1 when something does."""
     from gds_lfs.porcelain import inspect
 
+    messages.verbose |= verbose
     if not inspect.status(_settled(messages)):
         sys.exit(1)
 
@@ -295,11 +297,13 @@ def ls_files(messages: Messages, rev: str | None, *, raw: bool, long: bool) -> N
 @cli.command()
 @click.argument("rev", required=False)
 @click.option("--repair", is_flag=True, help="Set corrupt data aside and take it anew from work tree or remote.")
+@click.option("-v", "--verbose", is_flag=True, help="Name all files, not the first ten of each kind.")
 @click.pass_obj
-def fsck(messages: Messages, rev: str | None, *, repair: bool) -> None:
+def fsck(messages: Messages, rev: str | None, *, repair: bool, verbose: bool) -> None:
     """Check pointers and local data, of the index or of REV. Exit code 1 when any is bad."""
     from gds_lfs.porcelain import inspect
 
+    messages.verbose |= verbose
     if not inspect.fsck(_settled(messages), rev, repair=repair):
         sys.exit(1)
 

@@ -77,6 +77,20 @@ def test_fsck_reads_many_small_files_once(ready: Machine, work: Path) -> None:
     assert "checked 3,000 files: all good" in ready.gd(work, "fsck").stdout
 
 
+def test_many_pointers_are_counted_and_named_on_demand(ready: Machine, work: Path) -> None:
+    commit(ready, work, {f"{i:02}.bin": b"%d" % i for i in range(12)})
+    ready.git(work, "push", "-q", "-u", "origin", "main")
+    ready.git(ready.root, "clone", "-q", "origin.git", "clone", env={"GIT_DATASETS_SKIP_SMUDGE": "1"})
+    for verb in ("status", "fsck"):
+        told = ready.gd(ready.root / "clone", verb).stdout
+        assert "  09.bin\n  … and 2 more (-v names all)\n" in told
+        assert "10.bin" not in told
+        for command in ([verb, "-v"], ["-v", verb]):
+            told = ready.gd(ready.root / "clone", *command).stdout
+            assert "  10.bin\n  11.bin\n" in told
+            assert "more" not in told
+
+
 def test_keys_that_a_tracked_file_must_not_hold_are_told_once(ready: Machine, work: Path) -> None:
     commit(ready, work, {"a.bin": b"a"})
     with (work / ".datasetsconfig").open("a") as file:

@@ -185,9 +185,7 @@ def _print_findings(workspace: Workspace, findings: Findings) -> None:
 
 
 def _list(workspace: Workspace, headline: str, paths: Iterable[bytes]) -> None:
-    names = [quote(workspace.repo.from_here(path)) for path in paths]
-    if names:
-        workspace.messages.result("\n".join([headline, *(f"  {name}" for name in names)]))
+    workspace.messages.result_paths(headline, (quote(workspace.repo.from_here(path)) for path in paths))
 
 
 def _repaired(workspace: Workspace, file: PointerFile) -> int | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gds_lfs.transfer.queue import Progress, Silent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 class Messages:
@@ -35,6 +35,13 @@ class Messages:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
 
+    def result_paths(self, headline: str, paths: Iterable[str], limit: int = 10) -> None:
+        """A headline and the first `limit` names, or with `verbose` all of them; nothing where there are none."""
+        names = list(paths)
+        if names:
+            shown = _indented(names, len(names) if self.verbose else limit, " (-v names all)")
+            self.result("\n".join([headline, *shown]))
+
     def note(self, text: str) -> None:
         """One line for the person at the terminal, on stderr."""
         if not self.quiet:
@@ -53,11 +60,7 @@ class Messages:
 
     def warn_paths(self, headline: str, paths: Iterable[str], advice: str, limit: int = 10) -> None:
         """One warning for many files: a headline, the first `limit` names, what to do."""
-        names = list(paths)
-        shown = [f"  {name}" for name in names[:limit]]
-        if len(names) > limit:
-            shown.append(f"  … and {len(names) - limit:,} more")
-        self._say("\n".join([f"warning: {headline}", *shown, advice]))
+        self._say("\n".join([f"warning: {headline}", *_indented(list(paths), limit), advice]))
 
     @staticmethod
     def _say(text: str) -> None:
@@ -65,6 +68,12 @@ class Messages:
         sys.stderr.flush()
         sys.stderr.buffer.write(data)
         sys.stderr.buffer.flush()
+
+
+def _indented(names: Sequence[str], limit: int, way_out: str = "") -> list[str]:
+    """The first of the names, a line each, and how many more there are."""
+    lines = [f"  {name}" for name in names[:limit]]
+    return [*lines, f"  … and {len(names) - limit:,} more{way_out}"] if len(names) > limit else lines
 
 
 def count(number: int, noun: str) -> str:

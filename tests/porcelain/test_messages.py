@@ -50,6 +50,20 @@ def test_quiet_keeps_warnings(capfdbinary: pytest.CaptureFixture[bytes]) -> None
     assert capfdbinary.readouterr() == (b"", b"git datasets: warning: beware\n")
 
 
+@pytest.mark.parametrize(("verbose", "shown"), [(False, [*"abc", "… and 1,997 more (-v names all)"]), (True, None)])
+def test_a_result_of_many_paths_is_counted_unless_verbose(
+    capfdbinary: pytest.CaptureFixture[bytes], verbose: bool, shown: list[str] | None
+) -> None:
+    names = [*"abc", *map(str, range(1997))]
+    messages = Messages(verbose=verbose)
+    messages.result_paths("here:", names, limit=3)
+    messages.result_paths("three:", "abc", limit=3)
+    messages.result_paths("none:", [])
+    out, err = capfdbinary.readouterr()
+    lines = ["here:", *(f"  {name}" for name in shown or names), "three:", "  a", "  b", "  c"]
+    assert (out.decode().splitlines(), err) == (lines, b"")
+
+
 def test_many_paths_are_counted_not_listed(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     Messages().warn_paths("too many:", (f"{i}.bin" for i in range(25)), "Do something.", limit=2)
     assert capfdbinary.readouterr().err.decode().splitlines() == [
