@@ -217,6 +217,7 @@ def test_rows_deleted_and_inserted_by_hand_are_committed(ready: Machine, repo: P
     database.close()
     told = ready.git(repo, "commit", "-qam", "by hand").stderr
     assert "left out" not in told
+    assert "index.py: 2 rows (1 removed), 1 file removed" in told
     assert gone not in tree(ready, repo)
     assert not (repo / gone).exists()
     assert is_clean(ready, repo)
@@ -225,6 +226,22 @@ def test_rows_deleted_and_inserted_by_hand_are_committed(ready: Machine, repo: P
     database.close()
     ready.git(repo, "commit", "-qam", "all of them")
     assert [name for name in tree(ready, repo) if name.startswith("a/")] == ["a/.gitkeep"]
+    assert is_clean(ready, repo)
+
+
+def test_deleted_rows_are_counted_where_there_are_no_files(ready: Machine, repo: Path) -> None:
+    with sqlite3.connect(repo / "dataset.sqlite") as database:
+        database.execute("INSERT INTO dataset (name, age) VALUES ('a', 1), ('b', 2), ('c', 3)")
+    database.close()
+    assert "index.py: 3 rows\n" in ready.git(repo, "commit", "-qam", "three").stderr
+    with sqlite3.connect(repo / "dataset.sqlite") as database:
+        database.execute("DELETE FROM dataset WHERE name = 'b'")
+    database.close()
+    assert "index.py: 2 rows (1 removed)\n" in ready.git(repo, "commit", "-qam", "two").stderr
+    (repo / "note.txt").write_text("a note")
+    ready.git(repo, "add", "note.txt")
+    assert "rows" not in ready.git(repo, "commit", "-qm", "a note").stderr
+    assert ready.gd(repo, "reconcile").stderr == "git datasets: index.py: nothing to do\n"
     assert is_clean(ready, repo)
 
 

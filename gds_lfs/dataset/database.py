@@ -95,6 +95,20 @@ def read_file_fields(path: Path | None) -> list[str]:
         return [recorded.name for recorded in tables.fields() if recorded.type.is_file] if tables.exist() else []
 
 
+def count_rows(path: Path) -> int:
+    """How many rows a dataset's database has. Raises like `read_state`."""
+    with connect(path) as tables:
+        return tables.row_count()
+
+
+def count_gone(earlier: Path, path: Path) -> int:
+    """How many rows of an earlier database a dataset's database has no more. Raises like `read_state`."""
+    if read_agreement(earlier) is None:
+        return 0
+    with connect(path) as tables:
+        return tables.count_gone(earlier)
+
+
 def files(path: Path | None, *, orphans: bool = False) -> Iterator[RowFile]:
     """All files that the rows of a database name; with `orphans` also those of rows that were deleted by hand.
 

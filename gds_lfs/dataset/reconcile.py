@@ -126,9 +126,12 @@ class Result:
     left_out: int = 0
     """Rows that were there and were dropped from the copy, since only so many were to be computed."""
 
-    def summary(self) -> str:
-        """One line about it: `3 rows (2 added), segmentation_resized computed for 3`."""
+    def summary(self, removed: int = 0) -> str:
+        """One line about it: `3 rows (2 added), segmentation_resized computed for 3`. `removed` rows were deleted by
+        hand.
+        """
         changes = [f"{self.added} added"] if self.added else []
+        changes += [f"{removed} removed"] if removed else []
         changes += [f"{self.completed} completed"] if self.completed else []
         parts = [_count(self.rows, "row") + (f" ({', '.join(changes)})" if changes else "")]
         parts += self.fields

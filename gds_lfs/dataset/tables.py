@@ -27,6 +27,7 @@ from gds_lfs.errors import DatasetError
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from gds_lfs.dataset.declaration import Declaration, Field
 
@@ -141,6 +142,14 @@ class Tables:
 
     def row_count(self) -> int:
         return int(self.connection.execute("SELECT count(*) FROM dataset").fetchone()[0])
+
+    def count_gone(self, earlier: Path) -> int:
+        """How many rows of an earlier version of these tables, in another file, are no more."""
+        self.connection.execute("ATTACH ? AS earlier", (str(earlier),))
+        query = (
+            "SELECT count(*) FROM earlier.dataset WHERE _id NOT IN (SELECT _id FROM main.dataset WHERE _id NOT NULL)"
+        )
+        return int(self.connection.execute(query).fetchone()[0])
 
     def rows(
         self, fields: Sequence[tuple[str, FieldType]], ids: Sequence[str] | None = None

@@ -172,13 +172,17 @@ class Drafting:
         return self.contents.database(quote(path), found.pointer.oid) if found else None
 
     def _deleted_database(self, path: bytes) -> Path | None:
+        found = self._committed_database(path)
+        if found is not None:
+            self.workspace.messages.warn(
+                f"{quote(path)} was deleted, but belongs to {quote(self.registration.index)}: restored"
+            )
+        return found
+
+    def _committed_database(self, path: bytes) -> Path | None:
+        """The last commit's database, as a copy in the scratch folder."""
         found = next(in_entries(self.repo, self.repo.tree("HEAD", [path])), None) if self._is_commit("HEAD") else None
-        if found is None:
-            return None
-        self.workspace.messages.warn(
-            f"{quote(path)} was deleted, but belongs to {quote(self.registration.index)}: restored"
-        )
-        return self.contents.database(quote(path), found.pointer.oid)
+        return self.contents.database(quote(path), found.pointer.oid) if found else None
 
     def _is_commit(self, rev: str) -> bool:
         return bool(self.repo.run("rev-parse", "--quiet", "--verify", f"{rev}^{{commit}}", check=False))

@@ -68,7 +68,7 @@ def reconcile(
         texts = setup_texts.edits(workspace, setups, index, earlier) if targets else []
         done = carry_out(workspace, targets, texts, index, previous)
     for target in targets:
-        _report(workspace, target, changed=target in done)
+        _report(workspace, target, changed=target in done or target.registration.database in changed)
     return [target.registration for target in done]
 
 
@@ -176,6 +176,7 @@ class Reconciliation(Drafting):
             )
             if path not in entries and pointer.size and owned.get(path) == pointer:
                 target.restored.append(path)
+        target.removed_rows = self._removed_rows(former, new)
         target.remove = {path for path in owned if path in entries and path not in wanted}
         within = tuple(name + b"/" for name in current)
         target.strays = [p for p in entries if p.startswith(within) and p not in wanted and p not in owned]
@@ -195,6 +196,13 @@ class Reconciliation(Drafting):
         for file in in_entries(self.repo, {e.sha: e for e in reversed(entries) if e is not None}.values()):
             found |= self._files(self.contents.database(quote(path), file.pointer.oid), orphans=True)
         return found
+
+    def _removed_rows(self, former: bytes, new: Path) -> int:
+        """How many rows of the last commit are no more: those that were deleted with SQL."""
+        from gds_lfs.dataset.database import count_gone
+
+        committed = self._committed_database(former)
+        return count_gone(committed, new) if committed is not None else 0
 
     def _files(self, database: Path, *, orphans: bool = False) -> dict[bytes, Pointer]:
         """The files of a database's rows, and an empty `.gitkeep` for each folder that has none (with `orphans`, for
@@ -241,12 +249,11 @@ def _report(workspace: Workspace, target: Target, *, changed: bool) -> None:
             map(quote, target.restored),
             "To remove a row, delete it with SQL.",
         )
-    if target.result is None:
-        return
-    for notice in target.result.notices:
+    for notice in target.result.notices if target.result is not None else ():
         workspace.messages.warn(notice)
-    if changed:
-        workspace.messages.note(f"{name}: {target.result.summary()}")
+    summary = target.summary() if changed else ""
+    if summary:
+        workspace.messages.note(f"{name}: {summary}")
 
 
 def disagreeing(workspace: Workspace) -> list[Registration]:

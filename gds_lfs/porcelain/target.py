@@ -51,6 +51,19 @@ class Target:
     """How the database in the work tree looked when it was read."""
     former: bytes | None = None
     """The database's name until now, when the declaration gives it another one."""
+    removed_rows: int = 0
+    """The rows that were deleted with SQL since the last commit."""
+
+    def summary(self) -> str:
+        """One line about its rows; empty where nothing is known to have become of them."""
+        if self.result is not None:
+            return self.result.summary(self.removed_rows)
+        if not self.removed_rows:
+            return ""
+        from gds_lfs.dataset.database import count_rows
+        from gds_lfs.dataset.reconcile import Result
+
+        return Result(self.database, rows=count_rows(self.database)).summary(self.removed_rows)
 
 
 def file_state(database: Path) -> FileState | None:

@@ -47,6 +47,20 @@ def test_state(filled: Dataset) -> None:
     assert state.agreement == database.read_agreement(filled.database) is not None
 
 
+def test_rows_that_are_gone_are_counted(filled: Dataset, tmp_path: Path) -> None:
+    filled.reconcile(PLAIN)
+    earlier = tmp_path / "earlier.sqlite"
+    earlier.write_bytes(filled.database.read_bytes())
+    assert database.count_gone(earlier, filled.database) == 0
+    with sqlite3.connect(filled.database) as connection:
+        connection.execute("DELETE FROM dataset WHERE age < 3")
+        connection.execute("INSERT INTO dataset(name, age) VALUES ('by hand', 9)")
+    connection.close()
+    assert database.count_gone(earlier, filled.database) == 3
+    assert database.count_rows(filled.database) == 1998
+    assert database.count_gone(tmp_path / "none.sqlite", filled.database) == 0
+
+
 @pytest.mark.parametrize("cut", [1, 4096, 20000])
 def test_a_database_that_lost_its_end(filled: Dataset, cut: int) -> None:
     size = filled.database.stat().st_size
