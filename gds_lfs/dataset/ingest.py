@@ -41,7 +41,7 @@ def run(
         known.add(identity, cells)
     added = completed = 0
     for name in names:
-        step = draft.watch(f"running {name}", 0)
+        step = draft.watch(f"Running {name}", 0)
         for values in sandbox.ingest(name, limit):
             step()
             cells = [draft.cell(value) for value in values]

@@ -43,7 +43,7 @@ def _compute(field: Field, draft: Draft, sandbox: Sandbox, limit: int | None) ->
     ready = [(identity, key) for identity, key, is_incomplete in stale if not is_incomplete]
     given: dict[Path, _Given] = {}
     values = sandbox.derive(field.name, _inputs(field, draft, [identity for identity, _ in ready], given))
-    step = draft.watch(f"computing {field.name}", len(ready))
+    step = draft.watch(f"Computing {field.name}", len(ready))
     for (identity, key), value in zip(ready, values, strict=False):  # the last answer was read with the last row
         step()
         _store(draft, field, identity, value)

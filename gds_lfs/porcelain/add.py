@@ -40,7 +40,7 @@ def add(workspace: Workspace, pathspecs: Sequence[str]) -> None:
     if ours:
         # A clone that held no data yet has no hooks: without them the next push would leave this data behind.
         install_hooks_quietly(workspace)
-        workspace.messages.progress.start("adding", sum(s.st_size for s in ours.values()), len(ours))
+        workspace.messages.progress.start("Adding", sum(s.st_size for s in ours.values()), len(ours))
         with workspace.store.writer(framed=True) as writer:
             for blob, length in stored(workspace, writer, ours):
                 blobs.append(blob)

@@ -89,7 +89,7 @@ def fill(workspace: Workspace, files: Iterable[PointerFile]) -> Filled:
     for folder in {*folders, os.fsencode(scratch)}:
         _sweep(folder)
     began = time.time()
-    progress.start("checking out", sum(file.pointer.size for file in wanted), len(wanted))
+    progress.start("Checking out", sum(file.pointer.size for file in wanted), len(wanted))
     with ThreadPoolExecutor(WORKERS) as pool:
         for file, outcome in zip(wanted, pool.map(lambda f: _write(workspace, f, scratch), wanted), strict=True):
             if isinstance(outcome, os.stat_result):

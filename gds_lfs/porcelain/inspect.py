@@ -100,7 +100,7 @@ def fsck(workspace: Workspace, rev: str | None, *, repair: bool = False) -> bool
     _look_at_blobs(workspace, entries, files, source or ":", findings)
     missing = workspace.store.missing({file.pointer.oid for file in files})
     sizes: dict[bytes, int | None] = {}
-    messages.progress.start("checking", sum(file.pointer.size for file in files), len(files))
+    messages.progress.start("Checking", sum(file.pointer.size for file in files), len(files))
     for file in files:
         oid = file.pointer.oid
         if oid in missing:
