@@ -34,13 +34,13 @@ def place_of(workspace: Workspace, git_remote: str | None = None, source: str | 
     return None
 
 
-def has_history(workspace: Workspace, git_remote: str, place: str | None, held: str | None) -> bool:
-    """Whether the data of what a git remote holds can be taken to be at this place; `held` is a commit that it holds.
+def has_history(workspace: Workspace, git_remote: str, place: str) -> bool:
+    """Whether the data of what a git remote holds can be taken to be at this place.
 
-    Before anything was seen, that is where this commit says.
+    Before anything was seen, that is where a commit that it holds says.
     """
     known = seen(workspace, git_remote)
-    if known is None and held is not None:
+    if known is None and (held := tracked(workspace, git_remote)) is not None:
         known = place_of(workspace, git_remote, held)
     return known == place
 

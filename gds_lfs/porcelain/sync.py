@@ -137,7 +137,7 @@ def pre_push(workspace: Workspace, git_remote: str, lines: Iterable[str]) -> Non
     new_branch = len(known) < len(tips)
     exclude = known + ([f"--remotes={git_remote}"] if new_branch else [])
     place = places.place_of(workspace, git_remote)
-    if place and not places.has_history(workspace, git_remote, place, places.tracked(workspace, git_remote)):
+    if place and not places.has_history(workspace, git_remote, place):
         exclude = []  # the data of what is there already may be at another place
     trees = [tip for tip in tips if _has_files(repo, tip)]
 
