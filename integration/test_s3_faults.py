@@ -161,6 +161,25 @@ class Doomed:
             os.killpg(self.process.pid, signal.SIGKILL)
 
 
+def test_a_fresh_clone_that_goes_to_a_bucket_fills_it(ready: Machine, stub: Stub) -> None:
+    work = ready.repo()
+    ready.git(work, "remote", "add", "origin", ready.bare())
+    ready.gd(work, "track", "*.bin")
+    commit(ready, work, {"a.bin": b"a" * 3000, "b.bin": b"b" * 3000})
+    ready.git(work, "push", "-q", "-u", "origin", "main")
+    ready.git(ready.root, "clone", "-q", "origin.git", "clone")
+    clone = ready.root / "clone"
+    ready.gd(clone, "link", URL, "--endpoint", stub.endpoint)
+    ready.git(clone, "commit", "-qm", "Data goes to S3", ".datasetsconfig")
+    assert "sent 2 files" in ready.git(clone, "push").stderr
+    with Stub() as another:  # the same name on another server is another place
+        ready.gd(clone, "link", URL, "--endpoint", another.endpoint)
+        ready.git(clone, "commit", "-qm", "Another server", ".datasetsconfig")
+        assert "sent 2 files" in ready.git(clone, "push").stderr
+        ready.git(ready.root, "clone", "-q", "origin.git", "other")
+        assert digests(ready.root / "other") == digests(clone)
+
+
 def test_a_killed_push_goes_on_where_it_was(ready: Machine, work: Path, stub: Stub) -> None:
     commit(ready, work, {f"{i}.bin": os.urandom(20_000_000) for i in range(12)})
     push = Doomed(ready, work, "git", "datasets", "push")
