@@ -78,7 +78,7 @@ def status(workspace: Workspace) -> bool:
     _list(workspace, "code and data disagree (git datasets reconcile):", (r.index for r in disagreements))
     _print_findings(workspace, findings)
     report = hooks.status(repo)
-    if report.missing:
+    if report.missing and install.has_data(workspace):  # git-lfs's agent needs none
         messages.result(f"hooks missing in {report.folder} (git datasets install): {', '.join(report.missing)}")
     installed = install.is_installed(workspace) or not install.has_data(workspace)
     if not installed:

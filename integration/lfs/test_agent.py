@@ -271,6 +271,15 @@ def test_a_place_that_has_lost_all_is_not_begun_anew_unasked(lfs: LfsMachine) ->
     assert contents(clone) == contents(lfs.work)
 
 
+def test_status_misses_nothing_that_the_agent_does_not_need(lfs: LfsMachine) -> None:
+    lfs.configure(lfs.work)
+    lfs.commit({"a.bin": b"a" * 3000})
+    told = lfs.gd(lfs.work, "status").stdout
+    assert f"data goes to: {lfs.data}" in told
+    assert "hooks" not in told
+    assert "filter" not in told
+
+
 def test_no_remote_at_all_is_said(lfs: LfsMachine) -> None:
     lfs.git(lfs.work, "config", "--unset", "datasets.remote")
     lfs.git(lfs.work, "remote", "set-url", "origin", "https://host.invalid/x.git")
