@@ -245,7 +245,7 @@ def test_a_download_is_never_silent(s3: LfsMachine, stub: Stub) -> None:
     answers = [session.hear()]
     while answers[-1]["event"] == "progress":
         answers.append(session.hear())
-    assert len(answers) > 3
+    assert len(answers) > 2, "a word before the last one, however fast it comes"
     so_far = [int(str(m["bytesSoFar"])) for m in answers[:-1]]
     assert so_far == sorted(set(so_far))
     assert so_far[-1] == stored.stat().st_size
