@@ -30,19 +30,19 @@ def fetch_objects(
 
     `sizes` are told to the user's own transfer agent, if there is one; `source` has the `.datasetsconfig` that counts.
     """
+    from gds_lfs.transfer.download import DownloadReport
+
     program = workspace.settings.get(foreign_agent.KEY)
     near: dict[Oid, int] = {}
     if program:
         report = foreign_agent.fetch_through_agent(workspace, program, wanted, sizes or {}, git_remote)
     else:
+        report = DownloadReport()
         near |= _pushed_here(workspace, wanted)
-        if near.keys() >= wanted.keys():
-            from gds_lfs.transfer.download import DownloadReport
-
-            return DownloadReport(set(near), bytes_received=sum(near.values()))
-        remote = workspace.open_remote(git_remote, source)
-        near |= _from_next_door(workspace, remote, wanted)
-        report = workspace.download(remote, {oid: path for oid, path in wanted.items() if oid not in near})
+        if not near.keys() >= wanted.keys():
+            remote = workspace.open_remote(git_remote, source)
+            near |= _from_next_door(workspace, remote, wanted)
+            report = workspace.download(remote, {oid: path for oid, path in wanted.items() if oid not in near})
     if report.fetched:
         places.remember(workspace, git_remote, places.place_of(workspace, git_remote, source), first=True)
     report.fetched |= near.keys()

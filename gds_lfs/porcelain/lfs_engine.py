@@ -51,19 +51,19 @@ class LfsEngine:
     def uploads(self, remote: str) -> Outbox:
         """Uploads to the dataset remote of a git remote. Raises GitDatasetsError."""
         from gds_lfs.porcelain import places
-        from gds_lfs.porcelain.s3_settings import is_s3
         from gds_lfs.transfer.outbox import Outbox
 
-        target = self.workspace.open_push_remote(remote or None)
-        place = places.place_of(self.workspace, remote or None)
-        was_there = not is_s3(target.url) and places.seen(self.workspace, remote or None) == place
-        begin_anew = _BEGIN_ANEW.format(key=places.key(self.workspace, remote or None)) if was_there else None
+        name = remote or None
+        target = self.workspace.open_push_remote(name)
+        place, known = self.workspace.remote_address(name), places.seen(self.workspace, name)
+        advice = _BEGIN_ANEW.format(key=places.key(self.workspace, name))
+        begin_anew = advice if places.may_be_unmounted(place, known) else None
         outbox = Outbox(target, self.workspace.cache, self.workspace.scratch, begin_anew=begin_anew)
 
         def close() -> None:
             outbox.close()
             if outbox.bytes_sent:
-                places.remember(self.workspace, remote or None, place, first=True)
+                places.remember(self.workspace, name, place, first=True)
 
         self._resources.callback(close)
         return outbox

@@ -270,9 +270,9 @@ def _say_what_is_not_installed(workspace: Workspace, form: Form) -> None:
 
 def _say_what_clones_do_not_know(workspace: Workspace) -> None:
     """Where data goes may stand in this clone's config alone: git-lfs's agent is set up that way."""
-    from gds_lfs.porcelain.s3_settings import link_command
+    from gds_lfs.porcelain.s3_settings import link_command, split_address
 
     if setting_key(workspace.settings, workspace.git_remote(), "remote") and workspace.shared_config().remote is None:
-        url, _, endpoint = (workspace.remote_address() or "").partition(" ")
-        command = link_command(url, endpoint or None, None)
+        url, endpoint = split_address(workspace.remote_address() or "")
+        command = link_command(url, endpoint, None)
         workspace.messages.note(f"that data goes to {url} is known to this clone alone; to tell all: `{command}`")

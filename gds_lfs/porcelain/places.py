@@ -50,6 +50,15 @@ def seen(workspace: Workspace, git_remote: str | None) -> str | None:
     return workspace.settings.get(key(workspace, git_remote))
 
 
+def may_be_unmounted(place: str | None, known: str | None) -> bool:
+    """Whether nothing at a place means that it is out of reach, where `known` is the one that was seen: a folder may be
+    on a drive, a bucket is not.
+    """
+    from gds_lfs.porcelain.s3_settings import is_s3
+
+    return place is not None and place == known and not is_s3(place)
+
+
 def remember(workspace: Workspace, git_remote: str | None, place: str | None, *, first: bool = False) -> None:
     """Data went to this place, or, with `first`, came from it: that counts where nothing else is known."""
     before = seen(workspace, git_remote)

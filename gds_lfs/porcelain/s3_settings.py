@@ -69,10 +69,21 @@ def trusted(settings: Settings, endpoint: str) -> bool:
     return endpoint in settings.get_all(TRUSTED_ENDPOINT)
 
 
-def link_command(url: str, endpoint: str | None, region: str | None) -> str:
-    """The command that confirms such a place, safe to paste whatever a tracked file says."""
+def link_command(url: str, endpoint: str | None, region: str | None, *, local: bool = False) -> str:
+    """The command that names such a place, safe to paste whatever a tracked file says."""
     options = [*(["--endpoint", endpoint] if endpoint else []), *(["--region", region] if region else [])]
-    return shlex.join(["git", "datasets", "link", url, *options])
+    return shlex.join(["git", "datasets", "link", *(["--local"] if local else []), url, *options])
+
+
+def address(url: str, endpoint: str | None) -> str:
+    """A place in one word or two, for config and messages: a URL, and its server where one is named."""
+    return f"{url} {endpoint}" if endpoint else url
+
+
+def split_address(text: str) -> tuple[str, str | None]:
+    """What `address` was made of. A folder's name may have spaces in it."""
+    found = re.fullmatch(r"(s3://.*) (https?://\S+)", text, re.IGNORECASE | re.DOTALL)
+    return (found[1], found[2]) if found else (text, None)
 
 
 def checked_place(url: str, endpoint: str | None, region: str | None) -> tuple[str | None, str | None]:

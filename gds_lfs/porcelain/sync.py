@@ -5,7 +5,6 @@ What is to be moved is worked out from git's objects; how it is moved is the tra
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 from gds_lfs.errors import GitDatasetsError, MissingObjectError
@@ -205,7 +204,6 @@ def _send(
     workspace: Workspace, wanted: Mapping[Oid, bytes], git_remote: str | None, *, anew: bool = False
 ) -> UploadReport:
     """Send what the remote lacks. With `anew` that may be everything, though it was pushed to before."""
-    from gds_lfs.porcelain.s3_settings import is_s3
     from gds_lfs.transfer.upload import UploadReport, upload
 
     if not wanted:
@@ -216,7 +214,7 @@ def _send(
         return foreign_agent.push_through_agent(workspace, program, paths, git_remote)
     remote = workspace.open_push_remote(git_remote)
     place, known = places.place_of(workspace, git_remote), places.seen(workspace, git_remote)
-    begin_anew = BEGIN_ANEW if known == place and not anew and not is_s3(remote.url) else None
+    begin_anew = BEGIN_ANEW if places.may_be_unmounted(place, known) and not anew else None
     try:
         return upload(
             workspace.store, remote, workspace.cache, paths, workspace.messages.progress, begin_anew=begin_anew
@@ -230,9 +228,9 @@ def _send(
 
 
 def _how_to_move(known: str) -> str:
-    url, _, endpoint = known.partition(" ")
-    server = ["--endpoint", endpoint] if endpoint else []
-    back = shlex.join(["git", "datasets", "link", "--local", url, *server])
+    from gds_lfs.porcelain.s3_settings import link_command, split_address
+
+    back = link_command(*split_address(known), None, local=True)
     return (
         f"This clone's data came from {known}. What is still there comes with `{back}`, `git datasets fetch --all`; "
         "then name the new place again (`git config --unset datasets.remote`, if .datasetsconfig names it), and push."

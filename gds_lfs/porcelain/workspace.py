@@ -141,7 +141,11 @@ class Workspace:
         name, shared = git_remote or self.git_remote(), self._proposed(source)
         url = remote_url(self.settings, shared, name)
         options = self._s3_options(name, shared, url) if url else None
-        return f"{url} {options.endpoint}" if options and options.endpoint else url
+        if url is None or options is None:
+            return url
+        from gds_lfs.porcelain.s3_settings import address
+
+        return address(url, options.endpoint)
 
     def open_remote(self, git_remote: str | None = None, source: str | None = None) -> Remote:
         """The dataset remote, for reading. Raises RemoteError when there is none, or its server is not approved."""
@@ -225,7 +229,9 @@ class Workspace:
 
     def confirm(self, url: str, endpoint: str | None = None) -> None:
         """The user named this place themselves: pushes to it need no further question."""
-        self._remember(f"{url} {endpoint}" if endpoint else url)
+        from gds_lfs.porcelain.s3_settings import address
+
+        self._remember(address(url, endpoint))
 
     def _known_places(self) -> list[str]:
         return self.settings.get_all(KNOWN_REMOTE)
@@ -238,4 +244,6 @@ class Workspace:
 
 def _place(shared: DatasetsConfig) -> str:
     """What a tracked file names: a URL, and the server's address where it says one."""
-    return f"{shared.remote} {shared.endpoint}" if shared.endpoint else shared.remote or ""
+    from gds_lfs.porcelain.s3_settings import address
+
+    return address(shared.remote or "", shared.endpoint)

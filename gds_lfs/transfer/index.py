@@ -18,6 +18,7 @@ from gds_lfs.remote.base import (
     FORMAT_KEY,
     INDEX_PREFIX,
     PACKS_PREFIX,
+    AbsentRemoteError,
     NoSuchKeyError,
     check_format,
     index_key,
@@ -80,11 +81,21 @@ class RemoteIndex:
             self.absent_packs |= {pack for pack, size in shard.packs.items() if present.get(pack) != size}
         return present
 
-    def refuse_empty(self, packs: Collection[bytes], begin_anew: str) -> None:
-        """Raise RemoteError if the remote holds nothing, not even that it is one; `packs` are those that it has.
+    def prepare_push(self, begin_anew: str | None) -> dict[bytes, int]:
+        """`refresh` and `check_packs` for a remote that need not be there yet.
 
-        A drive that is not mounted leaves an empty folder behind, which is no place to begin anew unasked.
+        `begin_anew` is for one that is known to hold something: what the user is told to do should it be empty, with a
+        RemoteError. A drive that is not mounted leaves an empty folder behind, which is no place to begin anew unasked.
         """
+        packs: dict[bytes, int] = {}
+        with contextlib.suppress(AbsentRemoteError):
+            self.refresh()
+            packs = self.check_packs()
+        if begin_anew:
+            self._refuse_empty(packs, begin_anew)
+        return packs
+
+    def _refuse_empty(self, packs: Collection[bytes], begin_anew: str) -> None:
         if not self.shards and not packs and retrying(lambda: self._remote.size(FORMAT_KEY), self._retry) is None:
             raise RemoteError(
                 f"{self._remote.url} is empty, and this clone's data has been there: is the drive mounted, or was it "

@@ -17,7 +17,7 @@ from gds_lfs.content import chunker
 from gds_lfs.content.hashing import EMPTY, oid_of
 from gds_lfs.content.manifest import Manifest
 from gds_lfs.errors import CorruptObjectError, GitDatasetsError, MissingObjectError, RemoteError
-from gds_lfs.remote.base import AbsentRemoteError, check_format, index_key
+from gds_lfs.remote.base import check_format, index_key
 from gds_lfs.remote.shard import encode
 from gds_lfs.store.pack import CHUNKS, MANIFESTS
 from gds_lfs.store.threads import bundles
@@ -173,11 +173,7 @@ class Outbox:
     def _open(self) -> RemoteIndex:
         if self._index is None:
             index = RemoteIndex(self._remote, self._cache, self._retry)
-            with contextlib.suppress(AbsentRemoteError):
-                index.refresh()
-                self._present = index.check_packs()
-            if self._begin_anew:
-                index.refuse_empty(self._present, self._begin_anew)
+            self._present = index.prepare_push(self._begin_anew)
             self._remote.create()
             retrying(lambda: check_format(self._remote, create=True), self._retry)
             self._index = index

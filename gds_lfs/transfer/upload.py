@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from gds_lfs.content.hashing import EMPTY, oid_of
 from gds_lfs.errors import CorruptObjectError, MissingObjectError, RemoteError
-from gds_lfs.remote.base import AbsentRemoteError, check_format, index_key
+from gds_lfs.remote.base import check_format, index_key
 from gds_lfs.remote.draft import Spooled
 from gds_lfs.store.pack import CHUNKS, MANIFESTS
 from gds_lfs.transfer.consolidate import merge, to_merge
@@ -76,12 +76,7 @@ def upload(
     if not wanted:
         return UploadReport()
     index = RemoteIndex(remote, cache_dir, retry)
-    present: dict[bytes, int] = {}
-    with contextlib.suppress(AbsentRemoteError):
-        index.refresh()
-        present = index.check_packs()
-    if begin_anew:
-        index.refuse_empty(present, begin_anew)
+    present = index.prepare_push(begin_anew)
     absent = _absent_files(store, index, wanted)
     if not absent:
         return UploadReport()

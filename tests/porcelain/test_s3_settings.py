@@ -4,7 +4,7 @@ import pytest
 
 from gds_lfs.errors import ConfigError, RemoteError
 from gds_lfs.git.config import DatasetsConfig, Settings
-from gds_lfs.porcelain.s3_settings import checked_place, link_command, s3_options
+from gds_lfs.porcelain.s3_settings import address, checked_place, link_command, s3_options, split_address
 from gds_lfs.remote.s3_options import S3Options
 
 URL = "s3://bucket/p"
@@ -119,8 +119,16 @@ def test_a_place_is_checked_before_it_is_kept() -> None:
 
 def test_the_command_names_all_of_the_place() -> None:
     assert link_command(URL, None, None) == f"git datasets link {URL}"
+    assert link_command(URL, None, None, local=True) == f"git datasets link --local {URL}"
     assert link_command(URL, "http://h", "r") == f"git datasets link {URL} --endpoint http://h --region r"
 
 
 def test_a_tracked_file_cannot_slip_a_command_into_it() -> None:
     assert link_command("s3://b/$(x);y", None, None) == "git datasets link 's3://b/$(x);y'"
+
+
+@pytest.mark.parametrize(
+    "place", [(URL, None), (URL, "http://h:9"), ("s3://b/with space", None), ("/mnt/my nas/data", None)]
+)
+def test_a_place_in_words_can_be_taken_apart(place: tuple[str, str | None]) -> None:
+    assert split_address(address(*place)) == place
